@@ -1,0 +1,1 @@
+//! Programs that show the crate doing its job; see `examples/`.

@@ -1,0 +1,52 @@
+//! What an operation does when something goes wrong.
+
+/// What happens to a key whose attempt gave no answer: the process died, the future was dropped, or the body panicked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnCrash {
+    /// The key stays used, and duplicates get [`OutcomeUnknown`](crate::Error::OutcomeUnknown) until somebody resolves
+    /// it. A crash between two [steps](crate::Attempt::step) continues, because nothing is in doubt there.
+    #[default]
+    Refuse,
+    /// The next call runs the body again once the lease is over: the effects may happen more than once.
+    Retry,
+    /// As `Retry` until the body calls [`begin_effects`](crate::Attempt::begin_effects), as `Refuse` after it.
+    RetryBeforeEffects,
+}
+
+/// What happens when a key part is null or empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnMissingKey {
+    /// The call gets [`MissingKey`](crate::Error::MissingKey), and nothing runs.
+    #[default]
+    Error,
+    /// The body runs without any protection, every time.
+    Run,
+}
+
+/// What a returned `Err` does to its key.
+///
+/// The answer of a function given as `on_error` whose error type can be stored (it is `Serialize` and
+/// `DeserializeOwned`). One whose error type cannot returns [`Unstored`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// The work did not happen: the key is released, and the next call runs. After
+    /// [`begin_effects`](crate::Attempt::begin_effects) this acts as `Refuse`; after a finished step it keeps the steps
+    /// and the next call continues after them.
+    Retry,
+    /// The error is the result: it is stored and given to every duplicate.
+    Replay,
+    /// Nobody knows whether the work happened: the key stays used, and duplicates get
+    /// [`OutcomeUnknown`](crate::Error::OutcomeUnknown).
+    Refuse,
+}
+
+/// What a returned `Err` does to its key, where the error cannot be stored. See [`OnError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unstored {
+    /// As [`OnError::Retry`].
+    Retry,
+    /// As [`OnError::Refuse`].
+    Refuse,
+}

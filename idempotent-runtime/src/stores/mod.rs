@@ -1,0 +1,13 @@
+//! The stores that come with the crate, each behind a feature of its name.
+
+mod clock;
+#[cfg(feature = "memory")]
+mod memory;
+#[cfg(feature = "sqlite-unbundled")]
+mod sqlite;
+
+pub use clock::{Clock, SystemClock};
+#[cfg(feature = "memory")]
+pub use memory::MemoryStore;
+#[cfg(feature = "sqlite-unbundled")]
+pub use sqlite::SqliteStore;
