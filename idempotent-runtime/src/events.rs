@@ -59,11 +59,19 @@ pub(crate) fn max_run_over(call: &Call) {
 }
 
 pub(crate) fn not_recorded(call: &Call, error: &StoreError) {
-    event!(ERROR, call, "gave up recording how a body ended", error = error as &dyn Error);
+    event!(ERROR, call, "gave up recording how a body ended", error = source(error));
 }
 
 pub(crate) fn not_serializable(call: &Call, error: &(dyn Error + Send + Sync + 'static)) {
-    event!(ERROR, call, "a result could not be serialized", error = error as &dyn Error);
+    event!(ERROR, call, "a result could not be serialized", error = plain(error));
+}
+
+/// The two coercions to the form that an event takes.
+fn source<'a>(error: &'a StoreError) -> &'a (dyn Error + 'static) {
+    error
+}
+fn plain<'a>(error: &'a (dyn Error + Send + Sync + 'static)) -> &'a (dyn Error + 'static) {
+    error
 }
 
 pub(crate) fn unreadable(call: &Call, reason: &str) {

@@ -183,7 +183,7 @@ impl Core {
 impl Core {
     /// The largest result that can be kept, after the codec.
     pub(crate) fn max_result_bytes(&self) -> Option<usize> {
-        let of_store = self.store.as_ref().and_then(|store| store.max_result_bytes());
+        let of_store = self.store.as_deref().and_then(Store::max_result_bytes);
         match (self.settings.max_result_bytes, of_store) {
             (Some(own), Some(of_store)) => Some(own.min(of_store)),
             (own, of_store) => own.or(of_store),

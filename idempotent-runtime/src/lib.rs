@@ -26,7 +26,7 @@ mod prepared;
 mod replay;
 mod reservation;
 mod run;
-#[expect(missing_docs, reason = "called by generated code only")]
+#[expect(missing_docs, clippy::missing_errors_doc, reason = "called by generated code only")]
 mod shim;
 mod waiting;
 

@@ -116,15 +116,12 @@ impl Post {
                     State::Settled(_) => return Report::News(News::Settled(Box::new(record))),
                 },
             };
-            match notified {
-                Some(notified) => {
-                    // The lease may end without anybody's doing, and that is no change that a store tells of.
-                    let _ = timeout(lease_left.min(PAUSE_BESIDE_NOTIFICATION), notified).await;
-                }
-                None => {
-                    sleep(lease_left.min(pause.mul_f64(rand::random_range(0.5..1.0)))).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+            // The lease may end without anybody's doing, and that is no change that a store tells of.
+            if let Some(notified) = notified {
+                let _ = timeout(lease_left.min(PAUSE_BESIDE_NOTIFICATION), notified).await;
+            } else {
+                sleep(lease_left.min(pause.mul_f64(rand::random_range(0.5..1.0)))).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
         Report::Gone
