@@ -106,7 +106,7 @@ pub async fn only_record(store: &impl Store) -> Record {
 }
 
 /// Polls a future `times` times without waiting to be woken. `Ready` as soon as it is.
-pub fn poll_times<F: Future>(mut future: Pin<&mut F>, times: usize) -> Poll<F::Output> {
+pub fn poll_times<F: Future + ?Sized>(mut future: Pin<&mut F>, times: usize) -> Poll<F::Output> {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..times {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
