@@ -206,7 +206,7 @@ async fn many_waiters_of_one_key_look_at_the_store_as_one() {
 
 #[test]
 fn a_waiter_outlives_the_runtime_that_looked_out_for_it() {
-    let (idempotency, _) = on_memory();
+    let (idempotency, store) = on_memory();
     let build =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (first_runtime, looking, waiting) = (build(), build(), build());
