@@ -140,16 +140,15 @@ impl Args {
                 }
                 once(&mut self.detached, keyword.clone(), &keyword, errors);
             }
-            name => match self.slot(name) {
-                Some(slot) => {
+            name => {
+                if let Some(slot) = self.slot(name) {
                     let expr = value(&keyword, input)?;
                     once(slot, Value { keyword: keyword.clone(), expr }, &keyword, errors);
-                }
-                None => {
+                } else {
                     errors.at(&keyword, unknown(name));
                     unknown_value(input)?;
                 }
-            },
+            }
         }
         Ok(())
     }

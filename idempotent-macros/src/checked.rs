@@ -42,6 +42,7 @@ pub(crate) enum Setting {
     Template(String),
     OnCrash(&'static str),
     OnMissingKey(&'static str),
+    Detached,
 }
 
 pub(crate) enum Handle {
@@ -83,17 +84,17 @@ pub(crate) struct Captured {
 }
 
 /// Checks everything, so that every mistake is reported; `None` when something is missing.
-pub(crate) fn check(args: Args, function: &Function, errors: &mut Errors) -> Option<Checked> {
-    let key = arguments::key(&args, function, errors);
-    let arguments = arguments::fingerprinted(&args, function, errors);
-    arguments::key_is_not_empty(&args, key.as_ref(), &arguments, errors);
+pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Option<Checked> {
+    let key = arguments::key(args, function, errors);
+    let arguments = arguments::fingerprinted(args, function, errors);
+    arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
     let mut settings = arguments::template(key.as_ref());
-    settings.extend(values::settings(&args, errors));
-    detached_owns_its_arguments(&args, function, errors);
-    let name = name(&args, function, errors);
-    let handle = values::handle(&args, function, errors);
-    let on_error = values::on_error(&args, function, errors);
-    let runtime = values::runtime(&args, errors);
+    settings.extend(values::settings(args, errors));
+    detached_owns_its_arguments(args, function, errors);
+    let name = name(args, function, errors);
+    let handle = values::handle(args, function, errors);
+    let on_error = values::on_error(args, function, errors);
+    let runtime = values::runtime(args, errors);
     let output = output(function, errors)?;
     Some(Checked {
         runtime: runtime?,

@@ -18,7 +18,7 @@ use crate::function::{Body, Frame, Function};
 /// async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
 ///     let call = {
 ///         static SITE: Site = Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64);
-///         let mut call = Prepared::new(&SITE, current());
+///         let mut call = prepare(&SITE, current());
 ///         key(&mut call, "order.id", &order.id);
 ///         argument(&mut call, "order", &order, &[]);
 ///         call
@@ -105,7 +105,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
         #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
         let #call = {
             static #site: #hidden::Site = #value;
-            let mut #call = #hidden::Prepared::new(&#site, #handle);
+            let mut #call = #hidden::prepare(&#site, #handle);
             #key
             #(#arguments)*
             #call
@@ -129,6 +129,7 @@ fn site_value(checked: &Checked, names: &Names) -> TokenStream {
         }
         Setting::Version(version) => quote!(.version(#version)),
         Setting::Template(text) => quote!(.template(#text)),
+        Setting::Detached => quote!(.detached()),
         Setting::OnCrash(variant) => {
             let variant = generated(variant);
             quote!(.on_crash(#runtime::OnCrash::#variant))

@@ -38,7 +38,7 @@ fn expand_attribute(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args::parse(attribute, &mut errors);
     let function = Function::parse(&item, &mut errors);
-    let checked = function.as_ref().and_then(|function| checked::check(args, function, &mut errors));
+    let checked = function.as_ref().and_then(|function| checked::check(&args, function, &mut errors));
     match (function, checked) {
         (Some(function), Some(checked)) if errors.is_empty() => expand::expand(&function, &checked),
         _ => fallback::expand(item, errors),

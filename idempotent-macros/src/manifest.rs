@@ -67,10 +67,11 @@ fn renamed_in(manifest: &str) -> Found {
             if is_package(value) || (below.trim() == "package" && is_quoted_package(value)) {
                 found = Found::As(key.to_owned());
             }
-        } else if key == "package" && is_quoted_package(value) {
-            if let Some((_, name)) = table.rsplit_once("dependencies.") {
-                found = Found::As(name.trim_matches('"').to_owned());
-            }
+        } else if key == "package"
+            && is_quoted_package(value)
+            && let Some((_, name)) = table.rsplit_once("dependencies.")
+        {
+            found = Found::As(name.trim_matches('"').to_owned());
         }
     }
     found

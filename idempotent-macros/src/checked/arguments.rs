@@ -144,11 +144,9 @@ fn located(binding: &Binding) -> TokenStream {
     let own = ident.span();
     ident.set_span(own.located_at(last));
     let borrow = quote_spanned!(own.located_at(first)=> &);
-    match ty {
-        // A message about the reference would say less than one about what it refers to.
-        Type::Reference(_) => quote!(#borrow *#ident),
-        _ => quote!(#borrow #ident),
-    }
+    // A message about a reference would say less than one about what it refers to.
+    let reference = matches!(ty, Type::Reference(_)).then(|| quote_spanned!(own.located_at(last)=> *));
+    quote!(#borrow #reference #ident)
 }
 
 fn ends(ty: &Type) -> Option<(Span, Span)> {

@@ -29,6 +29,7 @@ pub(super) fn settings(args: &Args, errors: &mut Errors) -> Vec<Setting> {
     settings.extend(args.version.as_ref().and_then(|value| version(value, errors)).map(Setting::Version));
     settings.extend(choice(args.on_crash.as_ref(), &ON_CRASH, errors).map(Setting::OnCrash));
     settings.extend(choice(args.on_missing_key.as_ref(), &ON_MISSING_KEY, errors).map(Setting::OnMissingKey));
+    settings.extend(args.detached.as_ref().map(|_| Setting::Detached));
     settings
 }
 
