@@ -128,14 +128,15 @@ impl List {
         };
         let (mut found, mut seen, mut last) = (Vec::new(), 0, after);
         while let Some(row) = rows.next()? {
-            if found.len() == self.0.page_size() {
+            let (id, wanted) = (row.get(0)?, row.get(1)?);
+            if wanted && found.len() == self.0.page_size() {
                 return Ok((found, Some(last)));
             }
-            seen += 1;
-            last = row.get(0)?;
-            if row.get(1)? {
-                found.push(last);
+            if wanted {
+                found.push(id);
             }
+            seen += 1;
+            last = id;
         }
         Ok((found, (seen == SCANNED).then_some(last)))
     }

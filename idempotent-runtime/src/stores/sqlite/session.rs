@@ -185,10 +185,10 @@ impl<'c> Session<'c> {
 
     /// Ends whatever transaction is open, as far as that is possible.
     pub(super) fn rollback(&mut self) {
-        if self.in_transaction() {
-            if let Err(fault) = self.execute(Query::Rollback, []) {
-                tracing::warn!(?fault, "the SQLite store could not roll back");
-            }
+        if self.in_transaction()
+            && let Err(fault) = self.execute(Query::Rollback, [])
+        {
+            tracing::warn!(%fault, "the SQLite store could not roll back");
         }
     }
 

@@ -79,7 +79,7 @@ pub(super) fn run(mut settings: Settings, mut queue: Queue, opened: oneshot::Sen
             Ok(End::Closed) => break,
             Ok(End::Broken) => {}
             Err(_) => {
-                queue.fail_all(&Fault::Unavailable("the writer thread panicked and started anew".into()))
+                queue.fail_all(&Fault::Unavailable("the writer thread panicked and started anew".into()));
             }
         }
     }
@@ -195,7 +195,9 @@ impl<'c> Service<'c> {
         }
         match self.commit() {
             Ok(()) => {
-                done.into_iter().for_each(|waiting| waiting.job.reply());
+                for waiting in done {
+                    waiting.job.reply();
+                }
                 queue.writes.append(&mut again);
                 Ok(())
             }
