@@ -3,6 +3,8 @@
 #[path = "sqlite_store/support.rs"]
 mod support;
 
+#[path = "sqlite_store/conforming.rs"]
+mod conforming;
 #[path = "sqlite_store/failures.rs"]
 mod failures;
 #[path = "sqlite_store/files.rs"]

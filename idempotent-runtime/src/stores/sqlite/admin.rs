@@ -65,11 +65,10 @@ impl Operation for Resolve {
         match &self.resolution {
             Resolution::Done { settled, keep } => {
                 row.expires_at = now.saturating_add(micros(*keep));
-                settle(session, &row, settled, 0)?;
+                settle(session, &row, settled)?;
             }
             Resolution::NotDone => {
                 row.attempt = 0;
-                row.uncounted = false;
                 reopen(session, &row, now)?;
             }
         }

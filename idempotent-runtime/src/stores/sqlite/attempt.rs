@@ -54,20 +54,16 @@ impl Operation for Complete {
         // Settled under this owner: the answer of an earlier complete had been lost.
         if matches!(row.state, RowState::Running { .. }) {
             row.expires_at = now.saturating_add(micros(self.keep));
-            settle(session, &row, &self.settled, 0)?;
+            settle(session, &row, &self.settled)?;
         }
         Ok(Some(Write::Applied))
     }
 }
 
-/// Settles `row` under its owner until its `expires_at`, and keeps `steps` of its steps: all or none.
-pub(super) fn settle(
-    session: &mut Session<'_>,
-    row: &Row,
-    settled: &Settled,
-    steps: i64,
-) -> Result<(), Fault> {
+/// Settles `row` under its owner until its `expires_at`. Only an unknown record keeps its steps: it may go back to work.
+pub(super) fn settle(session: &mut Session<'_>, row: &Row, settled: &Settled) -> Result<(), Fault> {
     let (state, version, result) = row::encode(settled);
+    let steps = if *settled == Settled::Unknown { row.steps } else { 0 };
     let settle = |session: &mut Session<'_>| {
         session.execute(
             Query::Settle,
@@ -96,19 +92,19 @@ impl Operation for Let {
     type Answer = Write;
 
     fn write(&mut self, session: &mut Session<'_>) -> Result<Option<Write>, Fault> {
-        let Some((mut row, now)) = session.current(&self.key)? else { return Ok(Some(Write::Applied)) };
-        if !row.is_running_under(self.owner) {
+        let Some((row, now)) = session.current(&self.key)? else { return Ok(Some(Write::Applied)) };
+        let RowState::Running { lease_until, .. } = row.state else { return Ok(Some(Write::Lost)) };
+        if row.owner != self.owner {
             return Ok(Some(Write::Lost));
         }
         match self.how {
             Release::Forget => reopen(session, &row, now)?,
+            // The answer of an earlier call may have been lost: nothing is taken off twice.
+            Release::Abandon { .. } if lease_until <= now => {}
             Release::Abandon { counted } => {
-                // Taken off once, however often the answer gets lost.
-                if !counted && !row.uncounted {
-                    row.attempt = row.attempt.saturating_sub(1);
-                    row.uncounted = true;
-                }
-                session.execute(Query::Abandon, params![row.id, now, row.attempt, row.uncounted])?;
+                let attempt = row.attempt.saturating_sub((!counted).into());
+                let expires = now.saturating_add(row.expires_at.saturating_sub(lease_until));
+                session.execute(Query::Abandon, params![row.id, now, expires, attempt])?;
             }
         }
         Ok(Some(Write::Applied))
@@ -126,10 +122,7 @@ pub(super) fn reopen(session: &mut Session<'_>, row: &Row, now: Micros) -> Resul
     let done = i64::try_from(done).map_err(|_| Fault::Unreadable("number of steps"))?;
     session.atomically(|session| {
         session.execute(Query::DeleteBegunSteps, [row.id])?;
-        session.execute(
-            Query::Reopen,
-            params![row.id, row.owner.as_bytes(), row.attempt, row.uncounted, now, done],
-        )
+        session.execute(Query::Reopen, params![row.id, row.owner.as_bytes(), row.attempt, now, done])
     })?;
     Ok(())
 }
@@ -155,9 +148,7 @@ impl Operation for PutOne {
         let (until, expires) = ends(self.lease, now);
         if let Some(StepState::Done(result)) = before {
             session.set_lease(&row, until, expires, false)?;
-            // The same bytes again: the answer of an earlier call had been lost.
-            let again = matches!(&self.step.state, StepState::Done(bytes) if *bytes == result);
-            return Ok(Some(if again { PutStep::Stored } else { PutStep::Exists(result) }));
+            return Ok(Some(PutStep::Exists(result)));
         }
         let (state, result) = row::encode_step(&self.step.state);
         session.atomically(|session| {

@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use super::attempt::settle;
 use super::fault::Fault;
 use super::job::Operation;
 use super::row::{Micros, Row, RowState, micros};
@@ -122,7 +123,7 @@ impl ReserveKey {
         row.owner = self.owner;
         row.state = RowState::Settled(Settled::Unknown);
         row.expires_at = now.saturating_add(micros(self.lease.unknown_ttl));
-        super::attempt::settle(session, &row, &Settled::Unknown, row.steps)?;
+        settle(session, &row, &Settled::Unknown)?;
         Ok(Reserved::Held(row.into_record(self.key.clone(), steps, now)))
     }
 }
@@ -151,9 +152,8 @@ impl Operation for ReserveKey {
         Ok(Some(match self.judge(&row, &steps, now) {
             Verdict::Held => Reserved::Held(row.into_record(self.key.clone(), steps, now)),
             Verdict::Again => {
-                // An attempt that had been taken off the count is back.
-                let attempt = row.attempt.saturating_add(row.uncounted.into());
-                self.grant(session, &row, steps, (attempt, row.fence), now)?
+                // At least one, should it have been taken off the count.
+                self.grant(session, &row, steps, (row.attempt.max(1), row.fence), now)?
             }
             Verdict::TakeOver => {
                 let fence = session.next_fence(now);

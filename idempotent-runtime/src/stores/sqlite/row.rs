@@ -24,7 +24,7 @@ fn until(then: Micros, now: Micros) -> Duration {
 }
 
 /// The columns that [`Row::decode`] reads, in its order.
-pub(super) const COLUMNS: &str = "id, owner, attempt, uncounted, fence, fingerprint_version, fingerprint, state, \
+pub(super) const COLUMNS: &str = "id, owner, attempt, fence, fingerprint_version, fingerprint, state, \
      effects_begun, lease_until, created_at, expires_at, result_version, result, steps, operation, key";
 
 /// A record as it lies in the table.
@@ -33,8 +33,6 @@ pub(super) struct Row {
     pub(super) id: i64,
     pub(super) owner: OwnerToken,
     pub(super) attempt: u32,
-    /// The attempt of `owner` has been taken off the count already.
-    pub(super) uncounted: bool,
     pub(super) fence: i64,
     pub(super) fingerprint: Fingerprint,
     pub(super) state: RowState,
@@ -53,11 +51,11 @@ pub(super) enum RowState {
 impl Row {
     /// The row, or which column this version cannot read.
     pub(super) fn decode(row: &rusqlite::Row<'_>) -> Result<Self, Fault> {
-        let state: String = get(row, 7, "state")?;
+        let state: String = get(row, 6, "state")?;
         let state = match state.as_str() {
             "running" => RowState::Running {
-                lease_until: get(row, 9, "lease_until")?,
-                effects_begun: get(row, 8, "effects_begun mark")?,
+                lease_until: get(row, 8, "lease_until")?,
+                effects_begun: get(row, 7, "effects_begun mark")?,
             },
             "completed" => RowState::Settled(Settled::Completed(stored(row)?)),
             "failed" => RowState::Settled(Settled::Failed(stored(row)?)),
@@ -65,7 +63,7 @@ impl Row {
             "unknown" => RowState::Settled(Settled::Unknown),
             _ => return Err(Fault::Unreadable("state")),
         };
-        let fence: i64 = get(row, 4, "fence")?;
+        let fence: i64 = get(row, 3, "fence")?;
         if fence < 0 {
             return Err(Fault::Unreadable("fence"));
         }
@@ -73,23 +71,22 @@ impl Row {
             id: get(row, 0, "id")?,
             owner: OwnerToken::from_bytes(get(row, 1, "owner")?),
             attempt: get(row, 2, "attempt")?,
-            uncounted: get(row, 3, "uncounted mark")?,
             fence,
             fingerprint: Fingerprint::from_parts(
-                get(row, 5, "fingerprint_version")?,
-                get(row, 6, "fingerprint")?,
+                get(row, 4, "fingerprint_version")?,
+                get(row, 5, "fingerprint")?,
             ),
             state,
-            created_at: get(row, 10, "created_at")?,
-            expires_at: get(row, 11, "expires_at")?,
-            steps: get(row, 14, "steps")?,
+            created_at: get(row, 9, "created_at")?,
+            expires_at: get(row, 10, "expires_at")?,
+            steps: get(row, 13, "steps")?,
         })
     }
 
     /// The key that the row itself names.
     pub(super) fn key(row: &rusqlite::Row<'_>) -> Result<RecordKey, Fault> {
-        let operation: String = get(row, 15, "operation")?;
-        let key: String = get(row, 16, "key")?;
+        let operation: String = get(row, 14, "operation")?;
+        let key: String = get(row, 15, "key")?;
         Ok(RecordKey::new(operation, key))
     }
 
@@ -156,7 +153,7 @@ pub(super) fn state_name(state: Option<StateName>) -> Option<&'static str> {
 }
 
 fn stored(row: &rusqlite::Row<'_>) -> Result<Stored, Fault> {
-    Ok(Stored { version: get(row, 12, "result_version")?, bytes: bytes(row, 13, "result")? })
+    Ok(Stored { version: get(row, 11, "result_version")?, bytes: bytes(row, 12, "result")? })
 }
 
 /// Copied once, straight from SQLite's page into the shared slice.

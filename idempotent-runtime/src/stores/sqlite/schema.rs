@@ -34,7 +34,6 @@ pub(super) fn statements(table: &str) -> String {
     state TEXT NOT NULL,                        -- running, completed, failed, not_retained or unknown
     owner BLOB NOT NULL,
     attempt INTEGER NOT NULL,
-    uncounted INTEGER NOT NULL DEFAULT 0,       -- 1: the attempt has been taken off the count
     fence INTEGER NOT NULL,
     fingerprint_version INTEGER NOT NULL,
     fingerprint BLOB NOT NULL,

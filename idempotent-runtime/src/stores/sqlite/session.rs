@@ -74,8 +74,8 @@ fn text(query: Query, table: &str) -> String {
              VALUES (?1, ?2, 'running', ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9)"
         ),
         Query::Grant => format!(
-            "UPDATE \"{table}\" SET owner = ?2, attempt = ?3, fence = ?4, lease_until = ?5, expires_at = ?6, \
-             uncounted = 0 WHERE id = ?1"
+            "UPDATE \"{table}\" SET owner = ?2, attempt = ?3, fence = ?4, lease_until = ?5, expires_at = ?6 \
+             WHERE id = ?1"
         ),
         Query::Lease => format!(
             "UPDATE \"{table}\" SET lease_until = ?2, expires_at = ?3, \
@@ -85,12 +85,12 @@ fn text(query: Query, table: &str) -> String {
             "UPDATE \"{table}\" SET owner = ?2, state = ?3, result_version = ?4, result = ?5, expires_at = ?6, \
              lease_until = NULL, steps = ?7 WHERE id = ?1"
         ),
-        Query::Abandon => format!(
-            "UPDATE \"{table}\" SET lease_until = min(lease_until, ?2), attempt = ?3, uncounted = ?4 WHERE id = ?1"
-        ),
+        Query::Abandon => {
+            format!("UPDATE \"{table}\" SET lease_until = ?2, expires_at = ?3, attempt = ?4 WHERE id = ?1")
+        }
         Query::Reopen => format!(
-            "UPDATE \"{table}\" SET owner = ?2, state = 'running', attempt = ?3, uncounted = ?4, \
-             effects_begun = 0, lease_until = min(coalesce(lease_until, ?5), ?5), steps = ?6 WHERE id = ?1"
+            "UPDATE \"{table}\" SET owner = ?2, state = 'running', attempt = ?3, effects_begun = 0, \
+             lease_until = min(coalesce(lease_until, ?4), ?4), steps = ?5 WHERE id = ?1"
         ),
         Query::Delete => format!("DELETE FROM \"{table}\" WHERE id = ?1"),
         Query::DeleteSteps => format!("DELETE FROM \"{table}_steps\" WHERE record = ?1"),
