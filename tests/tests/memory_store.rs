@@ -283,12 +283,15 @@ impl Model {
         let Some(row) = self.running(n, owner) else { return "Lost".into() };
         match how {
             Release::Forget => drop(self.0.remove(&n)),
-            Release::Abandon { counted } if row.lease_ends > now => {
-                row.expires -= row.lease_ends - now;
-                row.lease_ends = now;
-                row.attempt = row.attempt.saturating_sub(u32::from(!counted));
+            Release::Unused if row.attempt <= 1 => drop(self.0.remove(&n)),
+            Release::Unused | Release::Abandon => {
+                row.expires -= row.lease_ends.saturating_sub(now);
+                row.lease_ends = row.lease_ends.min(now);
+                if how == Release::Unused {
+                    row.attempt -= 1;
+                    row.owner = OwnerToken::NOBODY;
+                }
             }
-            Release::Abandon { .. } => {}
         }
         "Applied".into()
     }
@@ -371,8 +374,11 @@ async fn history(seed: u64) {
                 ("complete", format!("{seen:?}"), model.complete(n, owner, span, now))
             }
             6 => {
-                let counted = dice.below(2) == 0;
-                let how = if dice.below(3) == 0 { Release::Forget } else { Release::Abandon { counted } };
+                let how = match dice.below(3) {
+                    0 => Release::Forget,
+                    1 => Release::Unused,
+                    _ => Release::Abandon,
+                };
                 let seen = store.release(&key, owner, how).await.unwrap();
                 ("release", format!("{seen:?}"), model.release(n, owner, how, now))
             }
