@@ -140,7 +140,6 @@ impl Sink {
         self.buffer.get_mut(self.filled..self.filled + len)
     }
 
-    #[cold]
     fn flush(&mut self) {
         self.hash.update(self.buffer.get(..self.filled).unwrap_or(&self.buffer));
         self.filled = 0;
