@@ -15,6 +15,7 @@ mod call;
 mod codec;
 mod context;
 mod diagnostics;
+mod doctor;
 mod error;
 mod events;
 mod heartbeat;
@@ -35,6 +36,7 @@ pub use attempt::Attempt;
 pub use builder::{ConfigError, IdempotencyBuilder};
 pub use codec::Codec;
 pub use context::{attempt, with_outcome};
+pub use doctor::{Finding, Severity};
 pub use error::Error;
 pub use idempotency::{Idempotency, ReplayInfo};
 #[cfg(feature = "macros")]

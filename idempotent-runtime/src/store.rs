@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime};
 
 pub use async_trait::async_trait;
 
+use crate::doctor::Finding;
 use crate::fingerprint::Fingerprint;
 use crate::key::RecordKey;
 
@@ -130,6 +131,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     async fn watch(&self, key: &RecordKey) -> StoreResult<Option<Watch>> {
         let _ = key;
         Ok(None)
+    }
+
+    /// Asks the server whether it keeps what the store promises: whether it may drop or lose records, whether it is the
+    /// primary, whether the schema is there and may be used, whether its clock agrees with this machine's. Nothing is
+    /// changed. Empty: nothing was found.
+    async fn examine(&self) -> StoreResult<Vec<Finding>> {
+        Ok(Vec::new())
     }
 }
 
@@ -632,5 +640,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn watch(&self, key: &RecordKey) -> StoreResult<Option<Watch>> {
         (**self).watch(key).await
+    }
+    async fn examine(&self) -> StoreResult<Vec<Finding>> {
+        (**self).examine().await
     }
 }

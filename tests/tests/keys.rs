@@ -1,6 +1,5 @@
 //! What a call's key looks like, and that no two different ones do.
 
-
 use std::collections::{BTreeMap, HashMap};
 
 use idempotent_runtime::fingerprint::Fingerprinter;
