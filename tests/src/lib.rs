@@ -1,5 +1,7 @@
 //! What the test binaries under `tests/` share: a small payment service, and looking into a store.
 
+pub mod servers;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
