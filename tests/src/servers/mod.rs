@@ -55,6 +55,7 @@ impl Server {
     ///
     /// # Panics
     /// When the server ends first, or takes longer than a minute; with what it has logged.
+    #[must_use]
     pub fn wait_until(mut self, mut ready: impl FnMut() -> bool) -> Self {
         let started = Instant::now();
         while !ready() {
