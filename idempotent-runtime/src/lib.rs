@@ -7,13 +7,37 @@ pub mod stores;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+mod asking;
+mod attempt;
+mod background;
+mod builder;
+mod call;
+mod codec;
+mod context;
 mod error;
+mod events;
+mod heartbeat;
+mod idempotency;
+mod on_error;
+mod operation;
 mod outcome;
 mod policy;
-#[expect(missing_docs, reason = "called by generated code only")]
+mod prepared;
+mod replay;
+mod reservation;
+mod run;
+#[expect(missing_docs, clippy::missing_errors_doc, reason = "called by generated code only")]
 mod shim;
+mod waiting;
 
+pub use attempt::Attempt;
+pub use builder::{ConfigError, IdempotencyBuilder};
+pub use codec::Codec;
+pub use context::{attempt, with_outcome};
 pub use error::Error;
+pub use idempotency::{Idempotency, ReplayInfo};
+pub use on_error::{Decision, ErrorPolicy};
+pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
 pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
 

@@ -5,7 +5,7 @@
 //! ```text
 //! async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
 //!     static SITE: Site = Site::new(concat!(module_path!(), "::charge")).ttl_ms(86_400_000);
-//!     let mut call = Prepared::new(&SITE, current());        // or `handle(&(self.idempotency))`
+//!     let mut call = prepare(&SITE, current());              // or `handle(&(self.idempotency))`
 //!     call.key("order.id", &order.id);
 //!     call.argument("order", &order, &[]);
 //!     match begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await {
@@ -14,94 +14,159 @@
 //!     }
 //! }
 //! ```
+//!
+//! Whatever need not be generic is not, so that an annotated function costs little to compile.
 
 use std::future::Future;
-use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle as Runtime;
+use tokio::task::{JoinError, JoinHandle};
+use tracing::Instrument;
 
+use crate::background::BoxFuture;
+use crate::call;
+use crate::context::Context;
 use crate::error::Error;
-use crate::fingerprint::Skip;
-use crate::policy::{OnCrash, OnError, OnMissingKey, Unstored};
+use crate::events;
+use crate::idempotency::{Core, Idempotency};
+use crate::policy::{OnCrash, OnMissingKey};
+use crate::prepared::{Policies, Ready};
+use crate::run::{Right, Run};
+
+pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
+pub use crate::prepared::Prepared;
+pub use crate::run::Running;
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
 #[derive(Debug)]
 pub struct Site {
-    name: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) template: Option<&'static str>,
+    pub(crate) policies: Policies,
+    detached: bool,
+    /// The handle that has checked this function's name last.
+    known_to: AtomicU64,
 }
 
 impl Site {
     pub const fn new(name: &'static str) -> Self {
-        Self { name }
+        Self {
+            name,
+            template: None,
+            policies: Policies::DEFAULT,
+            detached: false,
+            known_to: AtomicU64::new(0),
+        }
     }
     /// The literal text of a key template, holes as `{}`: `"charge-{}"`.
     #[must_use]
-    pub const fn template(self, _text: &'static str) -> Self {
+    pub const fn template(mut self, text: &'static str) -> Self {
+        self.template = Some(text);
         self
     }
     #[must_use]
-    pub const fn ttl_ms(self, _ms: u64) -> Self {
+    pub const fn ttl_ms(mut self, ms: u64) -> Self {
+        self.policies.ttl = Some(Duration::from_millis(ms));
         self
     }
     #[must_use]
-    pub const fn lease_ms(self, _ms: u64) -> Self {
+    pub const fn lease_ms(mut self, ms: u64) -> Self {
+        self.policies.lease = Some(Duration::from_millis(ms));
         self
     }
     #[must_use]
-    pub const fn wait_ms(self, _ms: u64) -> Self {
+    pub const fn wait_ms(mut self, ms: u64) -> Self {
+        self.policies.wait = Some(Duration::from_millis(ms));
         self
     }
     #[must_use]
-    pub const fn version(self, _version: u32) -> Self {
+    pub const fn version(mut self, version: u32) -> Self {
+        self.policies.version = version;
         self
     }
     #[must_use]
-    pub const fn on_crash(self, _policy: OnCrash) -> Self {
+    pub const fn on_crash(mut self, policy: OnCrash) -> Self {
+        self.policies.on_crash = policy;
         self
     }
     #[must_use]
-    pub const fn on_missing_key(self, _policy: OnMissingKey) -> Self {
+    pub const fn on_missing_key(mut self, policy: OnMissingKey) -> Self {
+        self.policies.on_missing_key = policy;
         self
+    }
+    /// The body will be given to [`run_detached`], which needs a runtime.
+    #[must_use]
+    pub const fn detached(mut self) -> Self {
+        self.detached = true;
+        self
+    }
+
+    pub(crate) fn is_known_to(&self, handle: u64) -> bool {
+        self.known_to.load(Ordering::Relaxed) == handle
+    }
+
+    /// Claims the name for this function. `false`: another function of this handle has it.
+    pub(crate) fn claim(&'static self, core: &Core) -> bool {
+        let claimed = core.claim(self.name, std::ptr::from_ref(self).addr());
+        if claimed {
+            self.known_to.store(core.id, Ordering::Relaxed);
+        }
+        claimed
     }
 }
 
-/// What a `store = …` expression gives: `Idempotency`, or a reference, `Arc` or `Box` of one.
+/// What a `store = …` expression gives: an [`Idempotency`], or a reference, `Arc` or `Box` of one.
 #[diagnostic::on_unimplemented(
     message = "`store` must give an `Idempotency` handle, and this is `{Self}`",
     label = "not an `Idempotency` handle",
     note = "make one with `Idempotency::new(store)` and give it, or a reference to it"
 )]
-pub trait AsIdempotency {}
+pub trait AsIdempotency {
+    fn as_idempotency(&self) -> &Idempotency;
+}
+
+impl AsIdempotency for Idempotency {
+    fn as_idempotency(&self) -> &Idempotency {
+        self
+    }
+}
+
+/// A reference, a `Box` and an `Arc` of a handle give the handle.
+macro_rules! through {
+    ($($pointer:ty),*) => {$(
+        impl<H: AsIdempotency + ?Sized> AsIdempotency for $pointer {
+            fn as_idempotency(&self) -> &Idempotency {
+                (**self).as_idempotency()
+            }
+        }
+    )*};
+}
+through!(&H, Box<H>, Arc<H>);
 
 /// The handle that a call works with, or none.
 #[derive(Debug)]
-pub struct Handle;
+pub struct Handle(Option<Idempotency>);
 
 /// The handle of this task, or the installed one.
 pub fn current() -> Handle {
-    todo!()
+    Handle(Idempotency::current())
 }
 
 /// The handle that `store = …` gave.
-pub fn handle<H: AsIdempotency + ?Sized>(_handle: &H) -> Handle {
-    todo!()
+pub fn handle<H: AsIdempotency + ?Sized>(handle: &H) -> Handle {
+    Handle(Some(handle.as_idempotency().clone()))
 }
 
-/// One call before it begins: key and fingerprint are taken here, before the body can change its arguments.
-#[derive(Debug)]
-pub struct Prepared {}
-
-impl Prepared {
-    pub fn new(_site: &'static Site, _handle: Handle) -> Self {
-        todo!()
-    }
-    /// One part of the key, with the selector's text for errors.
-    pub fn key<T: Serialize + ?Sized>(&mut self, _selector: &'static str, _value: &T) {}
-    /// `key = "*"`: the fingerprint is the key.
-    pub fn key_from_fingerprint(&mut self) {}
-    /// One fingerprinted argument (or, with `fingerprint = "…"`, one selected value), without what is skipped in it.
-    pub fn argument<T: Serialize + ?Sized>(&mut self, _name: &'static str, _value: &T, _skip: Skip) {}
+/// One call of the function at `site`, before it begins.
+pub fn prepare(site: &'static Site, handle: Handle) -> Prepared {
+    Prepared::at(site, handle.0)
 }
 
 /// The return type of an annotated function: `Result<T, E>` under any alias.
@@ -127,90 +192,6 @@ impl<T, E> Fallible for Result<T, E> {
     }
 }
 
-/// What a returned `Err` does, and how it is stored if it is.
-pub trait ErrorPolicy<E> {
-    fn decide(&self, error: &E) -> OnError;
-    /// The error as it is stored. Called only when `decide` said `Replay`.
-    fn encode(&self, error: &E) -> Result<Vec<u8>, serde_json::Error>;
-    /// A stored error again; `None` when this policy never stores one.
-    fn decode(&self, bytes: &[u8]) -> Option<Result<E, serde_json::Error>>;
-}
-
-/// `on_error = "retry"`
-#[derive(Clone, Copy, Debug)]
-pub struct Retry;
-/// `on_error = "refuse"`
-#[derive(Clone, Copy, Debug)]
-pub struct Refuse;
-/// `on_error = "replay"`
-#[derive(Clone, Copy, Debug)]
-pub struct Replay;
-/// `on_error = path`: a function of `&E`
-#[derive(Clone, Copy, Debug)]
-pub struct Decide<F, D>(pub F, pub PhantomData<fn() -> D>);
-
-/// What a function given as `on_error` may return: `OnError` or `Unstored`.
-#[diagnostic::on_unimplemented(
-    message = "a function given as `on_error` must return `OnError` or `Unstored`, and this one returns `{Self}`"
-)]
-pub trait Decision<E> {}
-impl<E: Serialize + DeserializeOwned> Decision<E> for OnError {}
-impl<E> Decision<E> for Unstored {}
-
-/// `on_error = path`.
-pub fn decide<E, F: Fn(&E) -> D, D: Decision<E>>(function: F) -> Decide<F, D> {
-    Decide(function, PhantomData)
-}
-
-impl<E> ErrorPolicy<E> for Retry {
-    fn decide(&self, _: &E) -> OnError {
-        OnError::Retry
-    }
-    fn encode(&self, _: &E) -> Result<Vec<u8>, serde_json::Error> {
-        Ok(Vec::new())
-    }
-    fn decode(&self, _: &[u8]) -> Option<Result<E, serde_json::Error>> {
-        None
-    }
-}
-impl<E> ErrorPolicy<E> for Refuse {
-    fn decide(&self, _: &E) -> OnError {
-        OnError::Refuse
-    }
-    fn encode(&self, _: &E) -> Result<Vec<u8>, serde_json::Error> {
-        Ok(Vec::new())
-    }
-    fn decode(&self, _: &[u8]) -> Option<Result<E, serde_json::Error>> {
-        None
-    }
-}
-impl<E: Serialize + DeserializeOwned> ErrorPolicy<E> for Replay {
-    fn decide(&self, _: &E) -> OnError {
-        OnError::Replay
-    }
-    fn encode(&self, error: &E) -> Result<Vec<u8>, serde_json::Error> {
-        serde_json::to_vec(error)
-    }
-    fn decode(&self, bytes: &[u8]) -> Option<Result<E, serde_json::Error>> {
-        Some(serde_json::from_slice(bytes))
-    }
-}
-impl<E, F: Fn(&E) -> D, D: Decision<E>> ErrorPolicy<E> for Decide<F, D> {
-    fn decide(&self, _: &E) -> OnError {
-        todo!()
-    }
-    fn encode(&self, _: &E) -> Result<Vec<u8>, serde_json::Error> {
-        todo!()
-    }
-    fn decode(&self, _: &[u8]) -> Option<Result<E, serde_json::Error>> {
-        todo!()
-    }
-}
-
-/// The right to run the body, not yet used. Dropped unused, it gives the key back.
-#[derive(Debug)]
-pub struct Running {}
-
 /// What a call has to do after it has begun.
 #[derive(Debug)]
 pub enum Begun<R> {
@@ -221,30 +202,135 @@ pub enum Begun<R> {
 }
 
 /// Reserves the key, or finds the result.
-pub async fn begin<R, P>(_call: Prepared, _policy: &P) -> Begun<R>
+///
+/// Key and fingerprint are finished before this returns, so that they take no room in the future.
+pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> impl Future<Output = Begun<R>>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    todo!()
+    let beginning = beginning(prepared);
+    async move {
+        match beginning.await {
+            Ok(Beginning::Run(running)) => Begun::Run(running),
+            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
+            Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
+        }
+    }
+}
+
+/// As [`Begun`], but for the type of the result.
+enum Beginning {
+    Replay(crate::replay::Replay),
+    Run(Running),
+}
+
+fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
+    let ready = prepared.ready();
+    Box::pin(async move {
+        let begun = match ready {
+            Ok(Ready::Protected(call)) => call::begin(call).await,
+            Ok(Ready::Unprotected { context, slot }) => {
+                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot })));
+            }
+            Err(error) => Err(error),
+        };
+        match begun {
+            Ok(call::Begun::Run(reservation)) => Ok(Beginning::Run(Running(Right::Protected(reservation)))),
+            Ok(call::Begun::Replay(stored)) => Ok(Beginning::Replay(stored)),
+            Err(error) => Err(refused(error)),
+        }
+    })
+}
+
+/// Reads a stored result, and tells of it if it can be given.
+fn replay<T, E, P>(stored: &crate::replay::Replay, on_error: &P) -> Result<T, E>
+where
+    T: DeserializeOwned,
+    E: From<Error>,
+    P: ErrorPolicy<E>,
+{
+    let read = stored.plain().and_then(|plain| {
+        if !stored.failed {
+            return serde_json::from_slice(&plain).map(Ok).map_err(|error| stored.misfit(&error));
+        }
+        match on_error.decode(&plain) {
+            Some(error) => error.map(Err).map_err(|error| stored.misfit(&error)),
+            None => {
+                Err(stored.unreadable("it is an error, and this program's `on_error` does not replay errors"))
+            }
+        }
+    });
+    match read {
+        Ok(answer) => {
+            stored.given();
+            answer
+        }
+        Err(error) => Err(refused(error).into()),
+    }
+}
+
+/// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
+fn refused(error: Error) -> Error {
+    if let Some(attempt) = Context::current().attempt.as_ref().and_then(|attempt| attempt.owned()) {
+        attempt.note_error();
+    }
+    events::refused(&error);
+    error
 }
 
 /// Runs the body and records what it gives.
-pub async fn run<R, P, F>(_running: Running, _policy: P, _body: F) -> R
+pub fn run<R, P, F>(running: Running, on_error: P, body: F) -> Run<R, P, F>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
-    todo!()
+    crate::run::run(running, on_error, body)
 }
 
-/// As [`run`], on a task of its own.
-pub async fn run_detached<R, P, F>(_running: Running, _policy: P, _body: F) -> R
+/// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
+pub fn run_detached<R, P, F>(running: Running, on_error: P, body: F) -> Detached<R>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>> + Send + 'static,
     P: ErrorPolicy<R::Err> + Send + 'static,
     F: Future<Output = R> + Send + 'static,
 {
-    todo!()
+    let background = running.background();
+    let run = run(running, on_error, body).in_current_span();
+    let task = match (background, Runtime::try_current()) {
+        (Some(background), Ok(runtime)) => Some(runtime.spawn(background.track(run))),
+        (None, Ok(runtime)) => Some(runtime.spawn(run)),
+        // Refused before the body: dropped unpolled, the run gives its key back.
+        (_, Err(_)) => None,
+    };
+    Detached(task)
+}
+
+/// The result of a body on a task of its own.
+#[derive(Debug)]
+pub struct Detached<R>(Option<JoinHandle<R>>);
+
+impl<R: Fallible<Err: From<Error>>> Future for Detached<R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
+        let Some(task) = &mut self.0 else {
+            let error = Error::NotConfigured {
+                operation: "".into(),
+                reason: "a `detached` function needs a tokio runtime to run on",
+            };
+            return Poll::Ready(R::from_result(Err(refused(error).into())));
+        };
+        let joined = ready!(Pin::new(task).poll(cx));
+        Poll::Ready(joined.unwrap_or_else(|error| R::from_result(Err(interrupted(error).into()))))
+    }
+}
+
+/// Carries a panic of the body on to the caller. Without a panic the runtime has ended before the body.
+fn interrupted(error: JoinError) -> Error {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => refused(Error::OutcomeUnknown { operation: "".into() }),
+    }
 }

@@ -420,11 +420,12 @@ pub enum Release {
     /// Nothing has happened: the record is deleted. If it has finished steps, they and the record stay, every mark of a
     /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues.
     Forget,
+    /// The body was never polled, or the attempt ended before it could try: as if it had not been granted. Without
+    /// steps and without an attempt before it the record is deleted; otherwise the lease ends now, and the attempt is
+    /// taken off the count.
+    Unused,
     /// Nobody knows what happened: the lease ends now, and everything else stays.
-    Abandon {
-        /// `false` takes the attempt off the count: it ended before it could try.
-        counted: bool,
-    },
+    Abandon,
 }
 
 /// What an operator found out about a record that nobody settled.

@@ -1,0 +1,69 @@
+//! Store calls that are bounded in time and repeated when no answer came.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::idempotency::Core;
+use crate::store::{Store, StoreError, StoreErrorKind, StoreResult};
+
+/// The future of one store call.
+pub(crate) type Asked<'a, T> = Pin<Box<dyn Future<Output = StoreResult<T>> + Send + 'a>>;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Makes a store call, and makes it again while its answer is missing and `patience` lasts.
+///
+/// Every operation of a store gives the same token the same answer again, so that a repetition is never a second call.
+/// Outside a tokio runtime there is no timer: one try, as long as it takes.
+pub(crate) async fn ask<'a, T>(
+    core: &'a Core,
+    patience: Duration,
+    call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
+) -> StoreResult<T> {
+    let Some(store) = core.store.as_deref() else {
+        return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
+    };
+    let mut pause = FIRST_PAUSE;
+    let mut deadline = None;
+    loop {
+        // What is answered at once, as from memory, needs no timer.
+        let mut answer = call(store);
+        let answer = match poll_once(&mut answer).await {
+            Poll::Ready(answer) => answer,
+            Poll::Pending if Handle::try_current().is_err() => answer.await,
+            Poll::Pending => {
+                let left = *deadline.get_or_insert_with(|| Instant::now() + patience) - Instant::now();
+                bounded(store, left.min(core.settings.store_timeout / 2), answer).await
+            }
+        };
+        match answer {
+            Err(error) if error.is_transient() && Handle::try_current().is_ok() => {
+                let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
+                let jittered = pause.mul_f64(rand::random_range(0.5..1.0));
+                if Instant::now() + jittered >= deadline {
+                    return Err(error);
+                }
+                sleep(jittered).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+async fn bounded<T>(store: &dyn Store, limit: Duration, answer: Asked<'_, T>) -> StoreResult<T> {
+    timeout(limit, answer)
+        .await
+        .unwrap_or_else(|elapsed| Err(StoreError::new(store.name(), StoreErrorKind::Unavailable, elapsed)))
+}
+
+/// Polls a future a single time.
+pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}

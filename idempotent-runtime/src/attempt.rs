@@ -1,0 +1,143 @@
+//! One try to run a body, and what the body can ask of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::asking::ask;
+use crate::call::Call;
+use crate::error::Error;
+use crate::key::RecordKey;
+use crate::store::{Grant, Write};
+
+/// One try to run a body. Inside the body [`attempt()`](crate::attempt()) gives it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// `None` in a body that runs unprotected.
+    owned: Option<Arc<Owned>>,
+}
+
+/// An attempt that was granted a record.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) call: Arc<Call>,
+    pub(crate) number: u32,
+    fence: u64,
+    /// When the reservation was asked for, on this machine's monotonic clock: the lease is counted from no later.
+    pub(crate) asked_at: Instant,
+    effects_begun: AtomicBool,
+    gave_error: AtomicBool,
+    lost: AtomicBool,
+    on_lost: Notify,
+}
+
+impl Attempt {
+    pub(crate) const UNPROTECTED: Self = Self { owned: None };
+
+    pub(crate) fn of(owned: &Arc<Owned>) -> Self {
+        Self { owned: Some(Arc::clone(owned)) }
+    }
+
+    pub(crate) fn owned(&self) -> Option<&Arc<Owned>> {
+        self.owned.as_ref()
+    }
+
+    /// The key of the call. `None` in a body that runs unprotected.
+    pub fn key(&self) -> Option<&RecordKey> {
+        self.owned.as_ref().map(|owned| &owned.call.key)
+    }
+
+    /// 1 for the first attempt, one more for each that took over from an attempt before. 1 in a body that runs
+    /// unprotected.
+    pub fn number(&self) -> u32 {
+        self.owned.as_ref().map_or(1, |owned| owned.number)
+    }
+
+    /// A number that is greater than that of every earlier attempt with this key, as long as the store's clock is not
+    /// set back. Pass it to systems that refuse a smaller one than they have seen. 0 in a body that runs unprotected.
+    pub fn fencing_token(&self) -> u64 {
+        self.owned.as_ref().map_or(0, |owned| owned.fence)
+    }
+
+    /// Says that from now on an effect may have happened.
+    ///
+    /// It is written down before this returns, and renews the lease. From then on `on_crash = "retry_before_effects"`
+    /// refuses instead of running again, and an `Err` under `on_error = "retry"` refuses instead of releasing.
+    ///
+    /// # Errors
+    /// [`Error::LeaseLost`] when another attempt has taken over, and [`Error::Store`] when the store does not answer
+    /// within the handle's `store_timeout`. Nothing may be done then: return the error.
+    pub async fn begin_effects(&self) -> Result<(), Error> {
+        let Some(owned) = &self.owned else { return Ok(()) };
+        owned.begin_effects().await.inspect_err(|_| owned.note_error())
+    }
+
+    /// Whether the key is known to be another attempt's, or the store has not confirmed the lease for its whole length.
+    pub fn is_lost(&self) -> bool {
+        self.owned.as_ref().is_some_and(|owned| owned.lost.load(Ordering::Acquire))
+    }
+
+    /// Ends when [`is_lost`](Self::is_lost) becomes true; never in a body that runs unprotected.
+    pub async fn lost(&self) {
+        let Some(owned) = &self.owned else { return std::future::pending().await };
+        loop {
+            let woken = owned.on_lost.notified();
+            if owned.lost.load(Ordering::Acquire) {
+                return;
+            }
+            woken.await;
+        }
+    }
+}
+
+impl Owned {
+    pub(crate) fn new(call: Arc<Call>, grant: &Grant, asked_at: Instant) -> Self {
+        Self {
+            call,
+            number: grant.attempt,
+            fence: grant.fence,
+            asked_at,
+            effects_begun: AtomicBool::new(false),
+            gave_error: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
+            on_lost: Notify::new(),
+        }
+    }
+
+    async fn begin_effects(&self) -> Result<(), Error> {
+        let Call { core, key, lease, owner, .. } = &*self.call;
+        let asked = ask(core, core.settings.store_timeout, |store| store.begin_effects(key, *owner, *lease));
+        match asked.await {
+            Ok(Write::Applied) => {
+                self.effects_begun.store(true, Ordering::Release);
+                Ok(())
+            }
+            Ok(Write::Lost) => {
+                self.lose();
+                Err(Error::LeaseLost { operation: key.operation().clone() })
+            }
+            Err(error) => Err(self.call.store_error(error)),
+        }
+    }
+
+    pub(crate) fn effects_begun(&self) -> bool {
+        self.effects_begun.load(Ordering::Acquire)
+    }
+
+    /// Notes that the body was given an error of this crate, which its own `Err` may be made from.
+    pub(crate) fn note_error(&self) {
+        self.gave_error.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn gave_error(&self) -> bool {
+        self.gave_error.load(Ordering::Acquire)
+    }
+
+    /// Tells the body that the key may be another attempt's.
+    pub(crate) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+        self.on_lost.notify_waiters();
+    }
+}

@@ -1,0 +1,214 @@
+//! The life of one call: reserve → run → record. Read this first.
+//!
+//! ```text
+//! begin ── reserve ──┬─ granted ─────────────────────────────► Begun::Run(Reservation)
+//!    ▲               └─ held ── judge ──┬─ stored result ────► Begun::Replay
+//!    │                                  ├─ refused ──────────► Err(KeyReused, OutcomeUnknown, NotRetained, …)
+//!    └──────── changed ◄── wait ◄───────┴─ still running ────► Err(InProgress) when there is no time to wait
+//! ```
+//!
+//! What a caller that goes away leaves behind is decided in one place each: while the reservation is being asked for in
+//! [`Handoff`], between the reservation and the end of the body in [`Reservation`]'s `Drop`, and while the result is being
+//! recorded in [`Handoff`] again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use crate::asking::ask;
+use crate::attempt::Owned;
+use crate::background::{self, Handoff};
+use crate::context::{Context, Slot};
+use crate::error::Error;
+use crate::events;
+use crate::fingerprint::Fingerprint;
+use crate::idempotency::{Core, Idempotency};
+use crate::key::RecordKey;
+use crate::policy::OnCrash;
+use crate::replay::Replay;
+use crate::reservation::{Reservation, give_back};
+use crate::store::{
+    Lease, OwnerToken, Record, Release, Reserve, Reserved, Settled, State, StoreError, TakeOver,
+};
+use crate::waiting::{self, News};
+
+/// One call of an operation: everything that is known before its body runs.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) core: Arc<Core>,
+    pub(crate) key: RecordKey,
+    pub(crate) fingerprint: Fingerprint,
+    /// The token of this call's attempt. One call makes at most one attempt.
+    pub(crate) owner: OwnerToken,
+    pub(crate) lease: Lease,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) version: u32,
+    /// The task in which the call was made.
+    pub(crate) caller: Context,
+    /// Who asked how the call comes to its result.
+    pub(crate) slot: Option<Arc<Slot>>,
+}
+
+/// What is left to do for a call that has begun.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// Give this result.
+    Replay(Replay),
+    /// Run the body.
+    Run(Reservation),
+}
+
+/// Reserves the key, or finds what a duplicate gets. When this returns an error, the body has not run.
+pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
+    if call.is_inside_itself() {
+        return Err(Error::Reentrant { operation: call.key.operation().clone() });
+    }
+    let mut deadline = None;
+    loop {
+        let reserving = Box::pin(reserve(Arc::clone(&call)));
+        let mut record = match Handoff::new(&call.core.background, reserving).await? {
+            Answer::Granted(reservation) => return Ok(Begun::Run(reservation)),
+            Answer::Held(record) => record,
+        };
+        loop {
+            let retry_after = match judge(&call, record)? {
+                Judged::Replay(replay) => return Ok(Begun::Replay(replay)),
+                Judged::InProgress(lease_left) => lease_left,
+            };
+            match changed(&call, &mut deadline).await? {
+                Some(News::Settled(settled)) => record = *settled,
+                Some(News::Free) => break,
+                None => {
+                    return Err(Error::InProgress { operation: call.key.operation().clone(), retry_after });
+                }
+            }
+        }
+    }
+}
+
+/// What the store said to a reservation.
+enum Answer {
+    Granted(Reservation),
+    Held(Record),
+}
+
+/// Asks for the right to run. It owns all it needs: a caller that goes away meanwhile leaves it to end in the background,
+/// where a reservation that nobody takes is given back.
+async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
+    let core = &*call.core;
+    let request = Reserve {
+        key: &call.key,
+        owner: call.owner,
+        fingerprint: call.fingerprint,
+        lease: call.lease,
+        take_over: match call.on_crash {
+            OnCrash::Refuse => TakeOver::BetweenSteps,
+            OnCrash::RetryBeforeEffects => TakeOver::BeforeEffects,
+            OnCrash::Retry => TakeOver::Always,
+        },
+        max_attempts: core.settings.max_attempts,
+    };
+    let asked_at = Instant::now();
+    match ask(core, core.settings.store_timeout, |store| store.reserve(request)).await {
+        Ok(Reserved::Granted(grant)) => {
+            if grant.attempt > 1 {
+                events::taken_over(&call, grant.attempt);
+            }
+            let attempt = Owned::new(Arc::clone(&call), &grant, asked_at);
+            Ok(Answer::Granted(Reservation::new(attempt)))
+        }
+        Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),
+        Err(error) => {
+            if error.is_transient() {
+                // The store may have granted it all the same. Nothing has run, so it is given back.
+                give_back(&call, Release::Unused);
+            }
+            Err(call.store_error(error))
+        }
+    }
+}
+
+/// What a duplicate gets.
+#[derive(Debug)]
+enum Judged {
+    Replay(Replay),
+    InProgress(Duration),
+}
+
+/// Decides what a call gets from a record that it does not own. The same for every store: a store says what it holds, and
+/// here is what that means.
+fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
+    let operation = call.key.operation().clone();
+    if record.fingerprint.version() != call.fingerprint.version() {
+        let reason = "its arguments were fingerprinted by another version of this library".into();
+        return Err(Error::Unreadable { operation, reason });
+    }
+    // Other arguments come before everything else: not even "in progress" is said of a key that is not the caller's.
+    if record.fingerprint != call.fingerprint {
+        return Err(Error::KeyReused { operation, state: record.state.name() });
+    }
+    match record.state {
+        State::Running { lease_left, .. } if lease_left.is_zero() => Err(Error::OutcomeUnknown { operation }),
+        State::Running { lease_left, .. } => Ok(Judged::InProgress(lease_left)),
+        State::Settled(Settled::Completed(stored)) => {
+            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, false)))
+        }
+        State::Settled(Settled::Failed(stored)) => {
+            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, true)))
+        }
+        State::Settled(Settled::NotRetained) => Err(Error::NotRetained { operation }),
+        State::Settled(Settled::Unknown) => Err(Error::OutcomeUnknown { operation }),
+    }
+}
+
+/// Waits, if the call may, until the record is not running any more. `None`: there is no time left to wait.
+async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Option<News>, Error> {
+    let (Some(wait), Ok(_)) = (call.wait, Handle::try_current()) else { return Ok(None) };
+    let deadline = *deadline.get_or_insert_with(|| Instant::now() + wait);
+    let news = waiting::news(&call.core, &call.key);
+    match tokio::time::timeout_at(deadline, news).await {
+        Ok(Ok(news)) => Ok(Some(news)),
+        Ok(Err(error)) => Err(Error::Store { operation: call.key.operation().clone(), source: error }),
+        Err(_) => Ok(None),
+    }
+}
+
+impl Call {
+    /// Whether the call is made inside the body of a call with the same key, where waiting would never end.
+    fn is_inside_itself(&self) -> bool {
+        let mut outer = self.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+        while let Some(attempt) = outer {
+            if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {
+                return true;
+            }
+            outer = attempt.call.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+        }
+        false
+    }
+
+    /// The error for a store that did not do its part.
+    pub(crate) fn store_error(&self, source: StoreError) -> Error {
+        Error::Store { operation: self.key.operation().clone(), source: Arc::new(source) }
+    }
+
+    /// The handle of the calls inside the body: that of the task, if there is one.
+    pub(crate) fn handle(&self) -> Option<Idempotency> {
+        self.caller.handle.clone()
+    }
+}
+
+/// Gives a reservation up by its token, as `how` says, for as long as the handle's patience lasts.
+pub(crate) fn release(
+    call: &Arc<Call>,
+    how: Release,
+) -> background::BoxFuture<Result<crate::store::Write, StoreError>> {
+    let call = Arc::clone(call);
+    Box::pin(async move {
+        let core = &*call.core;
+        ask(core, core.settings.record_patience, |store| store.release(&call.key, call.owner, how)).await
+    })
+}

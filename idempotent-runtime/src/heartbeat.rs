@@ -1,0 +1,61 @@
+//! Renewal of a lease, on a task of its own, for as long as the body runs.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::attempt::Owned;
+use crate::events;
+use crate::store::Write;
+
+/// Renews while it exists.
+#[derive(Debug)]
+pub(crate) struct Heartbeat(AbortHandle);
+
+impl Heartbeat {
+    /// Starts to renew the lease of `attempt`. Without a runtime nothing renews, and the lease ends by itself.
+    pub(crate) fn start(attempt: &Arc<Owned>) -> Option<Self> {
+        let runtime = Handle::try_current().ok()?;
+        Some(Self(runtime.spawn(beat(Arc::clone(attempt))).abort_handle()))
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Renews every third of the lease, more often while the store does not answer, and at most for `max_run`: a body that
+/// hangs does not keep its key for ever.
+async fn beat(attempt: Arc<Owned>) {
+    let call = &*attempt.call;
+    let Some(store) = call.core.store.as_deref() else { return };
+    let interval = call.lease.duration / 3;
+    let started = Instant::now();
+    let mut confirmed_at = attempt.asked_at;
+    let mut next = confirmed_at + interval;
+    while started.elapsed() < call.core.settings.max_run {
+        sleep_until(next).await;
+        let asked_at = Instant::now();
+        match timeout(interval, store.renew(&call.key, call.owner, call.lease)).await {
+            Ok(Ok(Write::Applied)) => {
+                confirmed_at = asked_at;
+                next = asked_at + interval;
+            }
+            Ok(Ok(Write::Lost)) => {
+                events::lease_lost(call);
+                return attempt.lose();
+            }
+            Ok(Err(_)) | Err(_) => {
+                if confirmed_at.elapsed() >= call.lease.duration {
+                    attempt.lose();
+                }
+                next = Instant::now() + interval / 4;
+            }
+        }
+    }
+    events::max_run_over(call);
+}

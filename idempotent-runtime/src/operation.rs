@@ -1,0 +1,187 @@
+//! One named operation and its policies, for those who want no macro.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::attempt::Attempt;
+use crate::error::Error;
+use crate::idempotency::Idempotency;
+use crate::key::OperationName;
+use crate::on_error::{Decide, Decision, ErrorPolicy, Refuse, Replay, Retry, decide};
+use crate::policy::{OnCrash, OnMissingKey};
+use crate::prepared::{Policies, Prepared};
+use crate::shim::{Begun, Fallible, begin, run};
+
+/// An operation: a stable name, and what happens when something goes wrong. Made by
+/// [`Idempotency::operation`]; its methods are the options of the attribute.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use idempotent_runtime::{Error, Idempotency, OnCrash, OnError, stores::MemoryStore};
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # enum ChargeError { Declined, Idempotency(String) }
+/// # impl From<Error> for ChargeError { fn from(e: Error) -> Self { Self::Idempotency(e.to_string()) } }
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let idempotency = Idempotency::new(MemoryStore::new());
+/// let charge = idempotency
+///     .operation("charge")
+///     .ttl(Duration::from_secs(48 * 60 * 60))
+///     .on_crash(OnCrash::Refuse)
+///     .on_error(|error: &ChargeError| match error {
+///         ChargeError::Declined => OnError::Replay,
+///         ChargeError::Idempotency(_) => OnError::Retry,
+///     });
+///
+/// let call = charge.key("order-1").fingerprint(&250);
+/// let receipt: Result<u32, ChargeError> = call.run(|attempt| async move {
+///     assert_eq!(attempt.number(), 1);
+///     Ok(4711)
+/// }).await;
+/// # assert!(receipt.is_ok());
+/// # });
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Operation<P = Retry> {
+    handle: Idempotency,
+    name: OperationName,
+    policies: Policies,
+    on_error: P,
+}
+
+/// One call of an [`Operation`]: its key and its fingerprint.
+#[must_use = "a call does nothing until it is run"]
+pub struct OperationCall<P = Retry> {
+    prepared: Prepared,
+    on_error: P,
+}
+
+impl Operation {
+    pub(crate) fn new(handle: &Idempotency, name: OperationName) -> Self {
+        Self { handle: handle.clone(), name, policies: Policies::DEFAULT, on_error: Retry }
+    }
+}
+
+impl<P> Operation<P> {
+    /// How long a finished record is kept, counted from completion. Default: the handle's.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.policies.ttl = Some(ttl);
+        self
+    }
+
+    /// How long a silent attempt counts as alive. Default: the handle's.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.policies.lease = Some(lease);
+        self
+    }
+
+    /// How long a duplicate waits for the first call's result. Default: the handle's.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.policies.wait = Some(wait);
+        self
+    }
+
+    /// The version of the result type. A result that was stored with another one is [`Unreadable`](Error::Unreadable).
+    /// Default: 1.
+    pub fn version(mut self, version: u32) -> Self {
+        self.policies.version = version;
+        self
+    }
+
+    /// What happens after an attempt that gave no answer.
+    pub fn on_crash(mut self, policy: OnCrash) -> Self {
+        self.policies.on_crash = policy;
+        self
+    }
+
+    /// What happens when a key part is null or empty.
+    pub fn on_missing_key(mut self, policy: OnMissingKey) -> Self {
+        self.policies.on_missing_key = policy;
+        self
+    }
+
+    /// Decides for each `Err` what it does to its key.
+    ///
+    /// The function returns [`OnError`](crate::OnError) where the error type can be stored, and
+    /// [`Unstored`](crate::Unstored) where it cannot.
+    pub fn on_error<E, F: Fn(&E) -> D, D: Decision<E>>(self, function: F) -> Operation<Decide<F, D>> {
+        self.with(decide(function))
+    }
+
+    /// Every `Err` is the result: it is stored and given to duplicates.
+    pub fn replay_errors(self) -> Operation<Replay> {
+        self.with(Replay)
+    }
+
+    /// After an `Err` nobody knows whether the work happened: the key stays used.
+    pub fn refuse_after_errors(self) -> Operation<Refuse> {
+        self.with(Refuse)
+    }
+
+    fn with<Q>(self, on_error: Q) -> Operation<Q> {
+        Operation { handle: self.handle, name: self.name, policies: self.policies, on_error }
+    }
+}
+
+impl<P: Clone> Operation<P> {
+    /// A call with this key. Give a key of several parts by calling [`OperationCall::and`] for each further one.
+    pub fn key<K: Serialize + ?Sized>(&self, key: &K) -> OperationCall<P> {
+        let mut prepared = Prepared::of(Some(self.handle.clone()), self.name.clone(), self.policies);
+        prepared.key("key", key);
+        OperationCall { prepared, on_error: self.on_error.clone() }
+    }
+}
+
+impl<P> OperationCall<P> {
+    /// Adds another part to the key.
+    pub fn and<K: Serialize + ?Sized>(mut self, part: &K) -> Self {
+        self.prepared.key("key", part);
+        self
+    }
+
+    /// Adds an argument to the fingerprint: a duplicate with another one is refused as [`KeyReused`](Error::KeyReused).
+    pub fn fingerprint<T: Serialize + ?Sized>(mut self, argument: &T) -> Self {
+        self.prepared.argument("argument", argument, &[]);
+        self
+    }
+
+    /// Runs `body` unless the call is a duplicate, and gives the result of the one run that counts.
+    ///
+    /// # Errors
+    /// The body's own, or one made from an [`Error`] when the body did not run.
+    pub async fn run<R, F, B>(self, body: B) -> R
+    where
+        R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+        P: ErrorPolicy<R::Err>,
+        F: Future<Output = R>,
+        B: FnOnce(Attempt) -> F,
+    {
+        match begin::<R, P>(self.prepared, &self.on_error).await {
+            Begun::Answer(answer) => answer,
+            Begun::Run(running) => {
+                let body = body(running.attempt());
+                run(running, self.on_error, body).await
+            }
+        }
+    }
+}
+
+impl<P: fmt::Debug> fmt::Debug for Operation<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operation")
+            .field("name", &self.name)
+            .field("policies", &self.policies)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P> fmt::Debug for OperationCall<P> {
+    /// Without key and arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperationCall").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! A call before it begins: key and fingerprint are taken here, where the body cannot change its arguments yet.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::call::Call;
+use crate::context::{Context, Slot};
+use crate::error::Error;
+use crate::events;
+use crate::fingerprint::{Fingerprinter, Skip};
+use crate::idempotency::Idempotency;
+use crate::key::{self, KeyParts, OperationName};
+use crate::policy::{OnCrash, OnMissingKey};
+use crate::shim::Site;
+use crate::store::{Lease, OwnerToken};
+
+/// What an operation says about itself; what it leaves out is the handle's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policies {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) version: u32,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) on_missing_key: OnMissingKey,
+}
+
+impl Policies {
+    pub(crate) const DEFAULT: Self = Self {
+        ttl: None,
+        lease: None,
+        wait: None,
+        version: 1,
+        on_crash: OnCrash::Refuse,
+        on_missing_key: OnMissingKey::Error,
+    };
+}
+
+/// One call before it begins.
+pub struct Prepared {
+    handle: Option<Idempotency>,
+    operation: OperationName,
+    policies: Policies,
+    site: Option<&'static Site>,
+    key: KeyParts,
+    whole: bool,
+    fingerprint: Fingerprinter,
+}
+
+/// A call that is ready to begin.
+pub(crate) enum Ready {
+    Protected(Arc<Call>),
+    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+}
+
+impl Prepared {
+    /// A call of an annotated function.
+    pub(crate) fn at(site: &'static Site, handle: Option<Idempotency>) -> Self {
+        let operation = OperationName::from_static(site.name);
+        Self { site: Some(site), ..Self::of(handle, operation, site.policies) }
+    }
+
+    pub(crate) fn of(handle: Option<Idempotency>, operation: OperationName, policies: Policies) -> Self {
+        Self {
+            handle,
+            operation,
+            policies,
+            site: None,
+            key: KeyParts::new(),
+            whole: false,
+            fingerprint: Fingerprinter::new(),
+        }
+    }
+
+    /// One part of the key, with the selector's text for errors.
+    pub fn key<T: Serialize + ?Sized>(&mut self, selector: &'static str, value: &T) {
+        self.key.part(selector, value);
+    }
+
+    /// `key = "*"`: the fingerprint is the key.
+    pub fn key_from_fingerprint(&mut self) {
+        self.whole = true;
+    }
+
+    /// One fingerprinted argument, or one value selected by `fingerprint = "…"`, without what is skipped in it.
+    pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T, skip: Skip) {
+        self.fingerprint.argument_without(name, value, skip);
+    }
+
+    /// The call, made in the running task.
+    pub(crate) fn ready(mut self) -> Result<Ready, Error> {
+        let mut caller = Context::current();
+        // The first call directly inside `with_outcome` takes the slot; its body does not see it.
+        let slot = caller.slot.take().filter(|slot| slot.claim());
+        let operation = self.operation.clone();
+        let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
+            return Err(Error::NotConfigured {
+                operation,
+                reason: "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
+                         `idempotency.within(…)`, or call `idempotency.install()` at start",
+            });
+        };
+        if core.store.is_none() {
+            if core.warn_once() {
+                events::unprotected(&operation, "its `Idempotency` handle is disabled");
+            }
+            return Ok(Ready::Unprotected { context: unprotected(caller), slot });
+        }
+        self.check_name(&core)?;
+
+        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
+            operation: operation.clone(),
+            argument: error.argument.into(),
+            reason: error.reason.into(),
+        })?;
+        if let Some(secret) = &core.settings.fingerprint_secret {
+            fingerprint = fingerprint.keyed(secret);
+        }
+        if self.whole {
+            self.key.whole(&fingerprint);
+        }
+        if let Some(part) = self.key.missing() {
+            return match self.policies.on_missing_key {
+                OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
+                OnMissingKey::Run => {
+                    events::unprotected(&operation, "its key is missing");
+                    Ok(Ready::Unprotected { context: unprotected(caller), slot })
+                }
+            };
+        }
+        let template = self.site.and_then(|site| site.template);
+        let key = self.key.into_key(&core.settings.namespace, &operation, template).map_err(|error| {
+            Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
+        })?;
+
+        let Policies { ttl, lease, wait, version, on_crash, .. } = self.policies;
+        let defaults = &core.settings;
+        Ok(Ready::Protected(Arc::new(Call {
+            key,
+            fingerprint,
+            owner: OwnerToken::random(),
+            lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
+            ttl: ttl.unwrap_or(defaults.ttl),
+            wait: wait.or(defaults.wait),
+            on_crash,
+            version,
+            caller,
+            slot,
+            core,
+        })))
+    }
+
+    /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
+    fn check_name(&self, core: &crate::idempotency::Core) -> Result<(), Error> {
+        if self.site.is_some_and(|site| site.is_known_to(core.id)) {
+            return Ok(());
+        }
+        let operation = self.operation.clone();
+        if self.operation.is_empty() || !key::names_fit(&core.settings.namespace, &self.operation) {
+            let reason =
+                "the operation's name is empty, or longer than the 180 bytes it shares with the namespace";
+            return Err(Error::NotConfigured { operation, reason });
+        }
+        match self.site {
+            Some(site) if !site.claim(core) => Err(Error::OperationConflict { operation }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The context of a body that runs unprotected.
+fn unprotected(caller: Context) -> Context {
+    Context { attempt: Some(crate::attempt::Attempt::UNPROTECTED), ..caller }
+}
+
+impl fmt::Debug for Prepared {
+    /// Without key and arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}

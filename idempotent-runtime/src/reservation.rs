@@ -1,0 +1,149 @@
+//! The right to run one body, and what becomes of it when the body ends, or does not.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::asking::{ask, poll_once};
+use crate::attempt::{Attempt, Owned};
+use crate::background::{self, Handoff};
+use crate::call::{Call, release};
+use crate::context::Context;
+use crate::events;
+use crate::heartbeat::Heartbeat;
+use crate::outcome::{Outcome, Unrecorded};
+use crate::store::{Release, Settled, StoreResult, Write};
+
+/// The right to run the body, held by one attempt.
+///
+/// Dropped before the body was first polled, it gives the key back: nothing has happened. Dropped after that, it
+/// abandons: nobody knows what has happened, the lease ends now, and the policies decide.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    attempt: Arc<Owned>,
+    phase: Phase,
+    heartbeat: Option<Heartbeat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Reserved,
+    Running,
+    Ended,
+}
+
+/// What the end of a body does to its record.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The record is settled; the outcome is what it means for the caller.
+    Settle(Settled, Outcome),
+    /// The key is given back.
+    Release,
+}
+
+impl Reservation {
+    pub(crate) fn new(attempt: Owned) -> Self {
+        Self { attempt: Arc::new(attempt), phase: Phase::Reserved, heartbeat: None }
+    }
+
+    pub(crate) fn attempt(&self) -> &Arc<Owned> {
+        &self.attempt
+    }
+
+    /// The context in which the body runs.
+    pub(crate) fn body_context(&self) -> Context {
+        Context { handle: self.attempt.call.handle(), attempt: Some(Attempt::of(&self.attempt)), slot: None }
+    }
+
+    /// Notes that the body is about to be polled.
+    pub(crate) fn polling(&mut self) {
+        self.phase = Phase::Running;
+    }
+
+    /// Notes that the body did not end at once: from now on its lease is renewed.
+    pub(crate) fn pending(&mut self) {
+        if self.heartbeat.is_none() {
+            self.heartbeat = Heartbeat::start(&self.attempt);
+        }
+    }
+
+    /// Records the end of the body. The caller waits for it as long as the handle's `store_timeout`; then, or when it
+    /// goes away before, the rest is done in the background.
+    pub(crate) fn end(mut self, ending: Ending) -> background::BoxFuture<Outcome> {
+        self.phase = Phase::Ended;
+        let attempt = Arc::clone(&self.attempt);
+        let background = &self.attempt.call.core.background;
+        let mut recording =
+            Handoff::new(background, Box::pin(record(Arc::clone(&attempt), ending, self.heartbeat.take())));
+        Box::pin(async move {
+            if let std::task::Poll::Ready(outcome) = poll_once(&mut recording).await {
+                return outcome;
+            }
+            if Handle::try_current().is_err() {
+                return recording.await;
+            }
+            let patience = attempt.call.core.settings.store_timeout;
+            timeout(patience, recording).await.unwrap_or(Outcome::Unrecorded(Unrecorded::StoreFailed))
+        })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let call = &self.attempt.call;
+        let how = match self.phase {
+            Phase::Ended => return,
+            Phase::Running => Release::Abandon,
+            Phase::Reserved => Release::Unused,
+        };
+        events::dropped(call, how);
+        give_back(call, how);
+    }
+}
+
+/// Ends an attempt in the background, for as long as the handle's patience lasts.
+pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
+    let released = release(call, how);
+    call.core.background.spawn(async move {
+        // Whether it succeeds is not this call's business any more: at worst the lease ends by itself.
+        let _ = released.await;
+    });
+}
+
+/// Writes down how the body ended, again and again until the store confirms or the handle's patience is over. The
+/// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
+async fn record(attempt: Arc<Owned>, ending: Ending, _heartbeat: Option<Heartbeat>) -> Outcome {
+    let call = &attempt.call;
+    let (written, outcome) = match ending {
+        Ending::Release => (release(call, Release::Forget).await, Outcome::Executed),
+        Ending::Settle(settled, outcome) => match complete(call, &settled).await {
+            // The store does not take this result, and never will: then it keeps that there was one.
+            Err(error) if !error.is_transient() && settled.stored().is_some() => {
+                let written = complete(call, &Settled::NotRetained).await;
+                (written, Outcome::Unrecorded(Unrecorded::TooLarge))
+            }
+            written => (written, outcome),
+        },
+    };
+    let outcome = match written {
+        Ok(Write::Applied) => outcome,
+        Ok(Write::Lost) => Outcome::Unrecorded(Unrecorded::LeaseLost),
+        Err(error) => {
+            events::not_recorded(call, &error);
+            Outcome::Unrecorded(Unrecorded::StoreFailed)
+        }
+    };
+    events::ended(call, attempt.number, outcome);
+    outcome
+}
+
+async fn complete(call: &Call, settled: &Settled) -> StoreResult<Write> {
+    let core = &*call.core;
+    let keep = match settled {
+        Settled::Unknown => call.lease.unknown_ttl,
+        _ => call.ttl,
+    };
+    ask(core, core.settings.record_patience, |store| store.complete(&call.key, call.owner, settled, keep))
+        .await
+}
