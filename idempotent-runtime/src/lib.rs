@@ -14,6 +14,7 @@ mod builder;
 mod call;
 mod codec;
 mod context;
+mod diagnostics;
 mod error;
 mod events;
 mod heartbeat;
@@ -35,6 +36,9 @@ pub use builder::{ConfigError, IdempotencyBuilder};
 pub use codec::Codec;
 pub use context::{attempt, with_outcome};
 pub use error::Error;
+#[cfg(feature = "macros")]
+#[doc = include_str!("docs/attribute.md")]
+pub use idempotent_macros::idempotent;
 pub use idempotency::{Idempotency, ReplayInfo};
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
@@ -43,5 +47,6 @@ pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
 
 #[doc(hidden)]
 pub mod __v0_1_0 {
+    pub use crate::diagnostics::*;
     pub use crate::shim::*;
 }

@@ -1,0 +1,254 @@
+//! What the attribute means: every rule is checked, every name resolved, and nothing optional is left.
+
+mod arguments;
+mod values;
+
+use proc_macro2::{Span, TokenStream};
+use syn::ext::IdentExt;
+use syn::{Attribute, Type};
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::function::Function;
+use crate::suggest;
+
+/// What the expansion needs to know beside the function itself.
+pub(crate) struct Checked {
+    /// The path of the runtime crate.
+    pub(crate) runtime: TokenStream,
+    pub(crate) name: Name,
+    pub(crate) settings: Vec<Setting>,
+    pub(crate) handle: Handle,
+    pub(crate) key: Key,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) on_error: OnError,
+    pub(crate) detached: bool,
+    /// What the function returns once it is awaited.
+    pub(crate) output: Type,
+    /// The arguments in the order in which the body must own them.
+    pub(crate) captured: Vec<Captured>,
+}
+
+pub(crate) enum Name {
+    Given(String),
+    /// The function's own, below its module's path.
+    InModule(String),
+}
+
+/// What the site says beside its name; the text is the method or the variant.
+pub(crate) enum Setting {
+    Milliseconds(&'static str, u64),
+    Version(u32),
+    Template(String),
+    OnCrash(&'static str),
+    OnMissingKey(&'static str),
+    Detached,
+}
+
+pub(crate) enum Handle {
+    Current,
+    Given(TokenStream),
+}
+
+pub(crate) enum Key {
+    /// The fingerprint.
+    Whole,
+    Parts(Vec<Part>),
+}
+
+/// A value that the key takes a part from; `value` borrows it.
+pub(crate) struct Part {
+    pub(crate) text: String,
+    pub(crate) value: TokenStream,
+}
+
+/// A value that is fingerprinted.
+pub(crate) struct Argument {
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) name: String,
+    /// Borrows it.
+    pub(crate) value: TokenStream,
+    /// The serialized names below it that are left out.
+    pub(crate) skip: Vec<Vec<String>>,
+}
+
+pub(crate) enum OnError {
+    /// A policy of the runtime, and where it was chosen.
+    Policy(&'static str, Span),
+    Decide(TokenStream),
+}
+
+pub(crate) struct Captured {
+    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) ident: proc_macro2::Ident,
+}
+
+/// Checks everything, so that every mistake is reported; `None` when something is missing.
+pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Option<Checked> {
+    let key = arguments::key(args, function, errors);
+    let arguments = arguments::fingerprinted(args, function, errors);
+    arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
+    let mut settings = arguments::template(key.as_ref());
+    settings.extend(values::settings(args, errors));
+    detached_owns_its_arguments(args, function, errors);
+    let name = name(args, function, errors);
+    let handle = values::handle(args, function, errors);
+    let on_error = values::on_error(args, function, errors);
+    let runtime = values::runtime(args, errors);
+    let output = output(function, errors)?;
+    Some(Checked {
+        runtime: runtime?,
+        name,
+        settings,
+        handle,
+        key: key?.key,
+        arguments,
+        on_error: on_error?,
+        detached: args.detached.is_some(),
+        output,
+        captured: captured(function),
+    })
+}
+
+/// The body must drop its arguments in the order of the plain function: the last one first, the receiver last.
+fn captured(function: &Function) -> Vec<Captured> {
+    let arguments = function.bindings.iter().filter(|binding| binding.outermost || binding.cfgs.is_empty());
+    let arguments =
+        arguments.map(|binding| Captured { cfgs: binding.cfgs.clone(), ident: binding.ident.clone() });
+    let receiver = function.receiver.iter().map(|ident| Captured { cfgs: Vec::new(), ident: ident.clone() });
+    arguments.rev().chain(receiver).collect()
+}
+
+/// The stored result is decoded into this type, so it must be one that can be written down.
+fn output(function: &Function, errors: &mut Errors) -> Option<Type> {
+    let Some(output) = &function.output else {
+        errors.at(
+            &function.signature.ident,
+            "the function returns nothing; `#[idempotent]` needs `-> Result<T, E>`, where `T` is what a duplicate gets",
+        );
+        return None;
+    };
+    if let Type::Never(never) = output {
+        errors.at(never, "the function never returns, so there is no result to keep; return `Result<T, E>`");
+        return None;
+    }
+    match opaque(output) {
+        Some(span) => {
+            errors.at_span(
+                span,
+                "an opaque type cannot be read back from a store; use a concrete type in the return type",
+            );
+            None
+        }
+        None => Some(output.clone()),
+    }
+}
+
+/// Where `impl` stands in the type.
+fn opaque(output: &Type) -> Option<Span> {
+    let mut tokens: Vec<_> = quote::quote!(#output).into_iter().collect();
+    while let Some(token) = tokens.pop() {
+        match token {
+            proc_macro2::TokenTree::Ident(ident) if ident == "impl" => return Some(ident.span()),
+            proc_macro2::TokenTree::Group(group) => tokens.extend(group.stream()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The name outlives the process in every stored key, so it must say one thing, and fit.
+fn name(args: &Args, function: &Function, errors: &mut Errors) -> Name {
+    let own = function.signature.ident.unraw().to_string();
+    let Some(given) = &args.name else {
+        name_is_given_for_methods(function, &own, errors);
+        return Name::InModule(own);
+    };
+    let Some(literal) = given.string() else {
+        errors
+            .at(&given.expr, format!("expected a string literal for `name`, for example `name = \"{own}\"`"));
+        return Name::InModule(own);
+    };
+    let name = literal.value();
+    if name.trim().is_empty() {
+        errors.at(literal, format!("`name` is empty; for example `name = \"{own}\"`"));
+    }
+    if name.starts_with("__idempotent") {
+        errors.at(literal, "names that start with `__idempotent` are reserved");
+    }
+    if name.len() > 180 {
+        errors.at(literal, format!("`name` has {} bytes, and 180 is the most that fits a key", name.len()));
+    }
+    Name::Given(name)
+}
+
+/// Two types may have a method of one name in one module; an attribute does not see which type it is in.
+fn name_is_given_for_methods(function: &Function, own: &str, errors: &mut Errors) {
+    if function.receiver.is_some() {
+        errors.at(
+            &function.signature.ident,
+            format!(
+                "a method needs a `name`, because its type is not known here; for example `name = \"{own}\"`"
+            ),
+        );
+    }
+}
+
+/// A task of its own outlives the caller, so it can borrow nothing from it.
+fn detached_owns_its_arguments(args: &Args, function: &Function, errors: &mut Errors) {
+    if args.detached.is_none() {
+        return;
+    }
+    for argument in &function.signature.inputs {
+        let (tokens, fix) = match argument {
+            syn::FnArg::Receiver(receiver) => (quote::quote!(#receiver), "take `self: Arc<Self>`"),
+            syn::FnArg::Typed(typed) => {
+                let ty = &typed.ty;
+                (quote::quote!(#ty), "take the argument by value")
+            }
+        };
+        if let Some(span) = borrowed(tokens) {
+            errors.at_span(
+                span,
+                format!("`detached` runs the body on a task of its own, which cannot borrow from the caller; {fix}"),
+            );
+        }
+    }
+}
+
+/// Where a reference or a lifetime other than `'static` stands.
+fn borrowed(tokens: TokenStream) -> Option<Span> {
+    let mut lifetime = None;
+    let mut reference = None;
+    for token in tokens {
+        match &token {
+            proc_macro2::TokenTree::Punct(mark) if mark.as_char() == '\'' => lifetime = Some(mark.span()),
+            proc_macro2::TokenTree::Punct(mark) if mark.as_char() == '&' => reference = Some(mark.span()),
+            proc_macro2::TokenTree::Ident(name) if lifetime.is_some() => {
+                if name != "static" {
+                    return reference.or(lifetime);
+                }
+                (lifetime, reference) = (None, None);
+            }
+            proc_macro2::TokenTree::Group(group) => {
+                if let Some(span) = reference.or_else(|| borrowed(group.stream())) {
+                    return Some(span);
+                }
+            }
+            _ if reference.is_some() => return reference,
+            _ => {}
+        }
+    }
+    reference
+}
+
+/// `` no argument named `ordr`; did you mean `order`? the arguments are … ``
+fn no_argument(name: &str, function: &Function) -> String {
+    let names = || function.bindings.iter().map(|binding| binding.name.as_str());
+    if function.bindings.is_empty() {
+        return format!("no argument named `{name}`; the function binds none");
+    }
+    let nearest =
+        suggest::closest(name, names()).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    format!("no argument named `{name}`; {nearest}the arguments are {}", suggest::list(names()))
+}

@@ -1,0 +1,232 @@
+//! From what is meant to the tokens that do it.
+
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+
+use crate::checked::{Argument, Checked, Handle, Key, Name, OnError, Setting};
+use crate::function::{Body, Frame, Function};
+
+/// Input:
+/// ```text
+/// #[idempotent(key = "order.id", ttl = "24h", skip(gateway))]
+/// async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
+///     gateway.charge(order).await
+/// }
+/// ```
+/// Output (names shortened):
+/// ```text
+/// async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
+///     let call = {
+///         static SITE: Site = Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64);
+///         let mut call = prepare(&SITE, current());
+///         key(&mut call, "order.id", &order.id);
+///         argument(&mut call, "order", &order, &[]);
+///         call
+///     };
+///     let begun = begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await;
+///     match begun {
+///         Begun::Answer(answer) => answer,
+///         Begun::Run(running) => run::<Result<Receipt, ChargeError>, _, _>(running, Retry, async move {
+///             if false { let never: Result<Receipt, ChargeError> = loop {}; return never; }
+///             let _ = &order;
+///             let _ = &gateway;
+///             { gateway.charge(order).await }
+///         }).await,
+///     }
+/// }
+/// ```
+pub(crate) fn expand(function: &Function, checked: &Checked) -> TokenStream {
+    let names = Names::new(&checked.runtime);
+    let call = prepare(checked, &names);
+    let rest = begin_and_run(&function.body, checked, &names);
+    let Body { inner_attributes, prelude, frame, .. } = &function.body;
+    let body = framed(frame, quote!(#inner_attributes #prelude #call #rest));
+    let mut output = function.head.clone();
+    output.extend([TokenTree::Group(body)]);
+    output
+}
+
+/// Generated names: resolved at the macro, so that no code of the user can see them, or be seen.
+struct Names {
+    hidden: TokenStream,
+    runtime: TokenStream,
+    call: Ident,
+    policy: Ident,
+    begun: Ident,
+}
+
+impl Names {
+    fn new(runtime: &TokenStream) -> Self {
+        let module = concat!(
+            "__v",
+            env!("CARGO_PKG_VERSION_MAJOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_MINOR"),
+            "_",
+            env!("CARGO_PKG_VERSION_PATCH")
+        );
+        let module = generated(module);
+        Self {
+            hidden: quote_spanned!(Span::mixed_site()=> #runtime::#module),
+            runtime: runtime.clone(),
+            call: generated("__idempotent_call"),
+            policy: generated("__idempotent_policy"),
+            begun: generated("__idempotent_begun"),
+        }
+    }
+}
+
+fn generated(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// `let call = …;`: key and fingerprint, before the body can change what they are taken from.
+fn prepare(checked: &Checked, names: &Names) -> TokenStream {
+    let Names { hidden, call, .. } = names;
+    let site = generated("__IDEMPOTENT_SITE");
+    let value = site_value(checked, names);
+    let handle = match &checked.handle {
+        Handle::Current => quote_spanned!(Span::mixed_site()=> #hidden::current()),
+        Handle::Given(handle) => quote_spanned!(Span::mixed_site()=> #hidden::handle(#handle)),
+    };
+    let key = match &checked.key {
+        Key::Whole => quote_spanned!(Span::mixed_site()=> #call.key_from_fingerprint();),
+        Key::Parts(parts) => parts
+            .iter()
+            .map(|part| {
+                let (text, value) = (&part.text, &part.value);
+                quote_spanned!(Span::mixed_site()=> #hidden::key(&mut #call, #text, #value);)
+            })
+            .collect(),
+    };
+    let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
+    // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
+    quote_spanned! {Span::mixed_site()=>
+        #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+        let #call = {
+            static #site: #hidden::Site = #value;
+            let mut #call = #hidden::prepare(&#site, #handle);
+            #key
+            #(#arguments)*
+            #call
+        };
+    }
+}
+
+/// `Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64)`
+fn site_value(checked: &Checked, names: &Names) -> TokenStream {
+    let Names { hidden, runtime, .. } = names;
+    let name = match &checked.name {
+        Name::Given(name) => quote!(#name),
+        Name::InModule(name) => {
+            quote_spanned!(Span::mixed_site()=> ::core::concat!(::core::module_path!(), "::", #name))
+        }
+    };
+    let settings = checked.settings.iter().map(|setting| match setting {
+        Setting::Milliseconds(method, ms) => {
+            let method = generated(method);
+            quote!(.#method(#ms))
+        }
+        Setting::Version(version) => quote!(.version(#version)),
+        Setting::Template(text) => quote!(.template(#text)),
+        Setting::Detached => quote!(.detached()),
+        Setting::OnCrash(variant) => {
+            let variant = generated(variant);
+            quote!(.on_crash(#runtime::OnCrash::#variant))
+        }
+        Setting::OnMissingKey(variant) => {
+            let variant = generated(variant);
+            quote!(.on_missing_key(#runtime::OnMissingKey::#variant))
+        }
+    });
+    quote_spanned!(Span::mixed_site()=> #hidden::Site::new(#name)#(#settings)*)
+}
+
+/// `argument(&mut call, "order", &order, &[&["requested_at"]]);`
+fn fingerprinted(argument: &Argument, names: &Names) -> TokenStream {
+    let Names { hidden, call, .. } = names;
+    let Argument { cfgs, name, value, skip } = argument;
+    let skip = skip.iter().map(|names| quote!(&[#(#names),*]));
+    quote_spanned! {Span::mixed_site()=>
+        #(#cfgs)*
+        #hidden::argument(&mut #call, #name, #value, &[#(#skip),*]);
+    }
+}
+
+/// Reserves, and either gives the answer that is there or runs the body.
+fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
+    let Names { hidden, call, policy, begun, .. } = names;
+    let output = &checked.output;
+    let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
+    let run = generated(if checked.detached { "run_detached" } else { "run" });
+    let (policy_statement, policy) = match &checked.on_error {
+        OnError::Policy(name, span) => {
+            let name = Ident::new(name, Span::mixed_site().located_at(*span));
+            (TokenStream::new(), quote!(#hidden::#name))
+        }
+        OnError::Decide(function) => {
+            let value = quote! {#hidden::decide::<<#output as #hidden::Fallible>::Err, _, _>(#function)};
+            (quote!(let #policy = #value;), policy.to_token_stream())
+        }
+    };
+    let pin = pinned(checked);
+    let captured = captured(checked);
+    let block = &body.block;
+    quote_spanned! {Span::mixed_site()=>
+        #policy_statement
+        let #begun = #hidden::begin::<#output, _>(#call, &#policy).await;
+        match #begun {
+            #hidden::Begun::Answer(#answer) => #answer,
+            #hidden::Begun::Run(#running) => {
+                #hidden::#run::<#output, _, _>(#running, #policy, async move { #pin #captured #block }).await
+            }
+        }
+    }
+}
+
+/// Tells the async block its type, so that `?` finds its error and a wrong value is blamed where it stands.
+fn pinned(checked: &Checked) -> TokenStream {
+    let output = &checked.output;
+    let never = generated("__idempotent_never");
+    quote_spanned! {Span::mixed_site()=>
+        #[allow(unreachable_code, clippy::diverging_sub_expression, clippy::empty_loop, clippy::let_unit_value)]
+        if false {
+            let #never: #output = loop {};
+            return #never;
+        }
+    }
+}
+
+/// Makes the async block own the arguments, all of each, from the last to the first.
+///
+/// An async block drops what it captured in the order in which it first names it, after its own variables. So the
+/// arguments are dropped as those of the plain function are, also the ones that the body does not use.
+fn captured(checked: &Checked) -> TokenStream {
+    let own = checked.captured.iter().map(|captured| {
+        let (cfgs, ident) = (&captured.cfgs, &captured.ident);
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(clippy::used_underscore_binding, clippy::let_underscore_untyped)]
+            #(#cfgs)*
+            let _ = &#ident;
+        }
+    });
+    quote!(#(#own)*)
+}
+
+/// The new statements, inside what stood around the old ones.
+fn framed(frame: &Frame, statements: TokenStream) -> Group {
+    match frame {
+        Frame::Braces(span) => group(Delimiter::Brace, statements, *span),
+        Frame::Boxed { braces, call, parentheses, keywords, block } => {
+            let block = group(Delimiter::Brace, statements, *block);
+            let argument = group(Delimiter::Parenthesis, quote!(#keywords #block), *parentheses);
+            group(Delimiter::Brace, quote!(#call #argument), *braces)
+        }
+    }
+}
+
+fn group(delimiter: Delimiter, stream: TokenStream, span: Span) -> Group {
+    let mut group = Group::new(delimiter, stream);
+    group.set_span(span);
+    group
+}

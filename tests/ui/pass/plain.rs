@@ -1,0 +1,20 @@
+//! The shape of every example.
+
+use ui_tests::*;
+
+
+#[idempotent(key = "order.id", ttl = "24h", skip(gateway))]
+async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, Failure> {
+    let amount = check(order.amount)?;
+    gateway.charge(amount).await?;
+    Ok(Receipt { id: order.id })
+}
+
+fn check(amount: u64) -> Result<u64, std::num::ParseIntError> {
+    "1".parse::<u64>().map(|one| one + amount)
+}
+
+fn main() {
+    let order = Order::new();
+    drop(charge(&Gateway, order));
+}
