@@ -36,10 +36,10 @@ pub use builder::{ConfigError, IdempotencyBuilder};
 pub use codec::Codec;
 pub use context::{attempt, with_outcome};
 pub use error::Error;
+pub use idempotency::{Idempotency, ReplayInfo};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/attribute.md")]
 pub use idempotent_macros::idempotent;
-pub use idempotency::{Idempotency, ReplayInfo};
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};

@@ -10,4 +10,4 @@ pub use clock::{Clock, SystemClock};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "sqlite-unbundled")]
-pub use sqlite::SqliteStore;
+pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};

@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// The page of `query`, in order of creation; `after` is where the page before it ended.
-    fn list(&self, query: &ListQuery, after: Option<(Moment, Arc<str>)>) -> Page {
+    fn list(&self, query: &ListQuery, after: Option<&(Moment, Arc<str>)>) -> Page {
         let size = query.page_size();
         let mut found: BTreeMap<(Moment, Arc<str>), Record> = BTreeMap::new();
         let mut more = false;
@@ -224,7 +224,7 @@ impl Shared {
                 for slot in shard.iter(now) {
                     let place = (slot.created, Arc::clone(slot.key.shared()));
                     let is_late = found.len() >= size && found.keys().next_back() < Some(&place);
-                    if after.as_ref().is_some_and(|after| place <= *after) || (is_late && more) {
+                    if after.is_some_and(|after| place <= *after) || (is_late && more) {
                         continue;
                     }
                     let record = slot.record(now);
@@ -278,13 +278,11 @@ impl Store for MemoryStore {
     }
 
     async fn reserve(&self, request: Reserve<'_>) -> StoreResult<Reserved> {
-        let shared = &*self.shared;
-        let shard = shared.shard(request.key.as_str());
-        let reserve =
-            || shared.under(shard, |shard, now, after| shard.reserve(&request, || shared.room(), now, after));
+        let room = || self.shared.room();
+        let reserve = || self.at(request.key, |shard, now, after| shard.reserve(&request, room, now, after));
         reserve()
             .or_else(|Full| {
-                shared.purge(BATCH);
+                self.shared.purge(BATCH);
                 reserve()
             })
             .map_err(|Full| {
@@ -345,7 +343,7 @@ impl Store for MemoryStore {
 
     async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
         let after = query.after.as_deref().map(parse_cursor).transpose()?;
-        Ok(self.shared.list(query, after))
+        Ok(self.shared.list(query, after.as_ref()))
     }
 
     async fn purge(&self, limit: usize) -> StoreResult<usize> {

@@ -32,6 +32,7 @@ pub(super) struct Shard {
 /// wakes who waited, whose code must not run while the lock is held.
 #[derive(Debug, Default)]
 pub(super) struct Aftermath {
+    #[expect(clippy::vec_box, reason = "they come out of the map as they are, and go without being moved")]
     pub(super) gone: Vec<Box<Slot>>,
     woken: Vec<Vec<(u64, Waiter)>>,
 }
@@ -49,11 +50,16 @@ impl Shard {
         now: Moment,
         after: &mut Aftermath,
     ) -> Result<Reserved, Full> {
-        self.drop_if_expired(request.key, now, after);
         let Self { slots, expiry, fence, waiters } = self;
-        let Some(slot) = slots.get_mut(request.key.as_str()) else {
-            self.sweep(SWEPT_PER_RESERVATION, now, after);
-            return if room() { Ok(self.grant_new(request, now)) } else { Err(Full) };
+        let slot = match slots.get_mut(request.key.as_str()) {
+            Some(slot) if !slot.expires.has_come(now) => slot,
+            expired => {
+                if expired.is_some() {
+                    self.remove(request.key, after);
+                }
+                self.sweep(SWEPT_PER_RESERVATION, now, after);
+                return if room() { Ok(self.grant_new(request, now)) } else { Err(Full) };
+            }
         };
         if slot.runs_under(request.owner) {
             slot.renew(request.lease, now);
@@ -260,12 +266,6 @@ impl Shard {
 
     fn current(&self, key: &RecordKey, now: Moment) -> Option<&Slot> {
         self.slots.get(key.as_str()).map(|slot| &**slot).filter(|slot| !slot.expires.has_come(now))
-    }
-
-    fn drop_if_expired(&mut self, key: &RecordKey, now: Moment, after: &mut Aftermath) {
-        if self.slots.get(key.as_str()).is_some_and(|slot| slot.expires.has_come(now)) {
-            self.remove(key, after);
-        }
     }
 
     fn remove(&mut self, key: &RecordKey, after: &mut Aftermath) {
