@@ -76,7 +76,6 @@ pub fn on_memory() -> (Idempotency, MemoryStore) {
 ///
 /// # Panics
 /// When the settings cannot work.
-#[expect(clippy::expect_used, reason = "a test that gives settings that cannot work is wrong")]
 pub fn on_memory_with(
     settings: impl FnOnce(IdempotencyBuilder) -> IdempotencyBuilder,
 ) -> (Idempotency, MemoryStore) {
@@ -89,7 +88,6 @@ pub fn on_memory_with(
 ///
 /// # Panics
 /// When the store does not answer.
-#[expect(clippy::expect_used, reason = "tests use it on stores that answer")]
 pub async fn records(store: &impl Store) -> Vec<Record> {
     store.list(&ListQuery { limit: 10_000, ..ListQuery::default() }).await.expect("the store answers").records
 }
@@ -98,7 +96,6 @@ pub async fn records(store: &impl Store) -> Vec<Record> {
 ///
 /// # Panics
 /// When it holds none, or several.
-#[expect(clippy::expect_used, reason = "a test that asks for it has made exactly one")]
 pub async fn only_record(store: &impl Store) -> Record {
     let mut records = records(store).await;
     assert_eq!(records.len(), 1, "one record was expected: {records:?}");

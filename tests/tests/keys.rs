@@ -1,6 +1,5 @@
 //! What a call's key looks like, and that no two different ones do.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,5 @@
 //! What makes two calls' arguments the same, and what does not.
 
-#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 #![expect(clippy::items_after_statements, reason = "types stand beside their one use")]
 
 use std::collections::{BTreeMap, HashMap};

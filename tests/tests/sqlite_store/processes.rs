@@ -150,7 +150,7 @@ async fn work(file: &Path) {
             }
         });
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]

@@ -1,6 +1,12 @@
 //! What the test programs in `pass/` and `fail/` share; `tests/ui.rs` runs them.
 
-#![expect(missing_docs, clippy::missing_errors_doc, clippy::unused_async, reason = "props of test programs")]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::unused_async,
+    clippy::new_without_default,
+    reason = "props of test programs"
+)]
 
 pub use idempotent_runtime::idempotent;
 pub use serde::{Deserialize, Serialize};
