@@ -1,5 +1,12 @@
 //! What only the SQLite store does: processes, locks, files, crashes. What every store does is the conformance suite's.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
 #[path = "sqlite_store/support.rs"]
 mod support;
 
