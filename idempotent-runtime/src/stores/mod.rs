@@ -8,6 +8,6 @@ mod sqlite;
 
 pub use clock::{Clock, SystemClock};
 #[cfg(feature = "memory")]
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "sqlite-unbundled")]
 pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};

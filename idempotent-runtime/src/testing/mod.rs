@@ -5,5 +5,7 @@
 
 mod clock;
 pub mod conformance;
+mod faults;
 
 pub use clock::ManualClock;
+pub use faults::{Call, Fault, Faults, Operation};

@@ -1,8 +1,8 @@
 //! When a call takes over from an attempt that went silent.
 
 use super::bench::{
-    Bench, Checked, Failure, LEASE, LONG, OTHER, begun, completed, done, fail, granted, held, holds, running,
-    same, settled, tokens, within,
+    Bench, Checked, LEASE, LONG, OTHER, begun, completed, done, fail, granted, held, holds, running, same,
+    settled, tokens, within,
 };
 use super::checks;
 use crate::fingerprint::Fingerprint;
@@ -149,21 +149,21 @@ async fn lease_of_the_new_attempt_is_its_own(t: &Bench) -> Checked {
 
 async fn last_attempt_settles_unknown(t: &Bench) -> Checked {
     let key = t.key();
-    let [a, b, c, d] = tokens();
+    let [a, b, last, other] = tokens();
     t.grant(&key, a).await?;
     t.abandon(&key, a).await?;
     let two = |owner| Reserve { max_attempts: 2, ..t.request(&key, owner) };
     same("the second attempt", &granted("reserve", t.store.reserve(two(b)).await?)?.attempt, &2)?;
     t.abandon(&key, b).await?;
     // Asking again with the same token, and asking with another one, show the same.
-    for owner in [c, c, d] {
+    for owner in [last, last, other] {
         let record = held("a third attempt of two", t.store.reserve(two(owner)).await?)?;
         same("state", &settled("state", &record)?, &Settled::Unknown)?;
-        same("owner", &record.owner, &c)?;
+        same("owner", &record.owner, &last)?;
         within("expires_in", record.expires_in, LONG)?;
     }
     t.powerless("the last attempt", &key, b).await?;
-    held("a call with more attempts", t.reserve(&key, d).await?).map(drop)
+    held("a call with more attempts", t.reserve(&key, other).await?).map(drop)
 }
 
 async fn exhausted_record_keeps_its_steps(t: &Bench) -> Checked {
@@ -196,5 +196,5 @@ async fn other_fingerprint_version_is_another_fingerprint(t: &Bench) -> Checked 
     t.grant(&key, a).await?;
     t.abandon(&key, a).await?;
     let request = Reserve { fingerprint: Fingerprint::from_parts(2, [1; 32]), ..t.request(&key, b) };
-    held("a call of another version", t.store.reserve(request).await?).map(drop).map_err(Failure::from)
+    held("a call of another version", t.store.reserve(request).await?).map(drop)
 }
