@@ -151,7 +151,7 @@ async fn work(file: &Path) {
             }
         });
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 #[tokio::test]
@@ -182,10 +182,7 @@ async fn fill(file: &Path) {
     let mut errors = 0;
     for n in 0..200 {
         let (k, owner) = (key(&n.to_string()), OwnerToken::random());
-        let mut error = match store.reserve(request(&k, owner)).await {
-            Ok(_) => None,
-            Err(error) => Some(error),
-        };
+        let mut error = store.reserve(request(&k, owner)).await.err();
         if error.is_none() {
             match store.complete(&k, owner, &completed(&result), KEEP).await {
                 Ok(write) => {

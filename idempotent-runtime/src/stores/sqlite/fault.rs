@@ -62,6 +62,8 @@ impl Fault {
             Self::Refused(_) => StoreErrorKind::Refused,
             Self::Unavailable(_) => StoreErrorKind::Unavailable,
             Self::Sql(_) => match self.code() {
+                // rusqlite's own: what is stored is not what the statement is about.
+                None => StoreErrorKind::Refused,
                 // No room for a new record. What belongs to an existing one is worth asking for again.
                 Some(ErrorCode::DiskFull) if makes_record => StoreErrorKind::Full,
                 Some(
