@@ -1,5 +1,7 @@
 //! The stores that need no server keep the promises of the contract, and the suite notices a store that does not.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 use std::time::{Duration, UNIX_EPOCH};
 
 use idempotent_runtime::key::RecordKey;

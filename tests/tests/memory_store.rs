@@ -1,5 +1,14 @@
 //! What the memory store promises beyond the contract, and a comparison with a model too simple to be wrong.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::similar_names,
+    clippy::unchecked_time_subtraction,
+    reason = "a test may fail loudly"
+)]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ mod slot;
 mod waiters;
 
 /// So many that threads seldom meet, and that whatever goes through a whole shard is done in well under a millisecond.
-const SHARDS: usize = 256;
+const SHARDS: usize = 1 << u8::BITS;
 /// How many expired records are taken out before the lock is given back: a few microseconds.
 const BATCH: usize = 32;
 
@@ -166,9 +166,9 @@ impl Shared {
             spread = (spread ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             spread ^= spread >> 32;
         }
-        let index = usize::try_from(spread % 256).unwrap_or(0);
-        #[expect(clippy::indexing_slicing, reason = "there are 256 shards")]
-        &self.shards[index]
+        let [index, ..] = spread.to_le_bytes();
+        #[expect(clippy::indexing_slicing, reason = "there is a shard for every value of a byte")]
+        &self.shards[usize::from(index)]
     }
 
     /// Carries out one operation under the lock of one shard, at the moment at which it has the lock.
