@@ -10,6 +10,8 @@
 #[path = "sqlite_store/support.rs"]
 mod support;
 
+#[path = "sqlite_store/agreement.rs"]
+mod agreement;
 #[path = "sqlite_store/conforming.rs"]
 mod conforming;
 #[path = "sqlite_store/failures.rs"]

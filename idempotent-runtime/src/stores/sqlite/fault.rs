@@ -62,12 +62,13 @@ impl Fault {
             Self::Refused(_) => StoreErrorKind::Refused,
             Self::Unavailable(_) => StoreErrorKind::Unavailable,
             Self::Sql(_) => match self.code() {
-                // rusqlite's own: what is stored is not what the statement is about.
-                None => StoreErrorKind::Refused,
                 // No room for a new record. What belongs to an existing one is worth asking for again.
                 Some(ErrorCode::DiskFull) if makes_record => StoreErrorKind::Full,
-                Some(
-                    ErrorCode::Unknown // SQLITE_ERROR: the tables are missing or are not ours.
+                // Without a code it is rusqlite's own, and with the first of these codes SQLite's: the tables are
+                // missing or not ours.
+                None
+                | Some(
+                    ErrorCode::Unknown
                     | ErrorCode::ReadOnly
                     | ErrorCode::PermissionDenied
                     | ErrorCode::AuthorizationForStatementDenied

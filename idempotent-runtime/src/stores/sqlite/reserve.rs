@@ -156,10 +156,7 @@ impl Operation for ReserveKey {
         let steps = session.steps(&row)?;
         Ok(Some(match self.judge(&row, &steps, now) {
             Verdict::Held => Reserved::Held(row.into_record(self.key.clone(), steps, now)),
-            Verdict::Again => {
-                // At least one, should it have been taken off the count.
-                self.grant(session, &row, steps, (row.attempt.max(1), row.fence), now)?
-            }
+            Verdict::Again => self.grant(session, &row, steps, (row.attempt, row.fence), now)?,
             Verdict::TakeOver => {
                 let fence = session.next_fence(row.fence, now);
                 self.grant(session, &row, steps, (row.attempt.saturating_add(1), fence), now)?

@@ -95,7 +95,7 @@ fn text(query: Query, table: &str) -> String {
         }
         Query::Reopen => format!(
             "UPDATE \"{table}\" SET owner = ?2, state = 'running', attempt = ?3, effects_begun = 0, \
-             lease_until = min(coalesce(lease_until, ?4), ?4), steps = ?5 WHERE id = ?1"
+             lease_until = ?4, expires_at = ?5, steps = ?6 WHERE id = ?1"
         ),
         Query::Delete => format!("DELETE FROM \"{table}\" WHERE id = ?1"),
         Query::DeleteSteps => format!("DELETE FROM \"{table}_steps\" WHERE record = ?1"),
