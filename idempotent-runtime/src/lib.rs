@@ -1,4 +1,4 @@
-//! Run an async function at most once per key.
+#![doc = include_str!("../README.md")]
 
 pub mod fingerprint;
 pub mod key;
