@@ -118,7 +118,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
             if grant.attempt > 1 {
                 events::taken_over(&call, grant.attempt);
             }
-            let attempt = Owned::new(Arc::clone(&call), &grant, asked_at);
+            let attempt = Owned::new(Arc::clone(&call), grant, asked_at);
             Ok(Answer::Granted(Reservation::new(attempt)))
         }
         Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),

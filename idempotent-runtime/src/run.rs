@@ -15,9 +15,10 @@ use crate::attempt::Attempt;
 use crate::background::{Background, BoxFuture};
 use crate::context::{Context, Slot};
 use crate::on_error::ErrorPolicy;
-use crate::outcome::{Outcome, Unrecorded};
+use crate::outcome::Outcome;
 use crate::policy::OnError;
 use crate::reservation::{Ending, Reservation};
+use crate::sealing;
 use crate::shim::Fallible;
 use crate::store::{Settled, Stored};
 
@@ -169,7 +170,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.
-            OnError::Retry | OnError::Replay if !attempt.effects_begun() => Ending::Release,
+            OnError::Retry | OnError::Replay if !attempt.may_have_acted() => Ending::Release,
             OnError::Retry | OnError::Replay | OnError::Refuse => {
                 Ending::Settle(Settled::Unknown, Outcome::Executed)
             }
@@ -184,22 +185,13 @@ fn settle(
     settled: fn(Stored) -> Settled,
 ) -> Ending {
     let call = &reservation.attempt().call;
-    let encoded = encoded.map_err(Into::into).and_then(|plain| match &call.core.settings.codec {
-        Some(codec) => codec.encode(&call.key, plain),
-        None => Ok(plain),
-    });
-    let bytes = match encoded {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            crate::events::not_serializable(call, &*error);
-            return Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(Unrecorded::NotSerializable));
+    match sealing::seal(call, encoded) {
+        Ok(bytes) => {
+            let stored = Stored { version: call.version, bytes: bytes.into() };
+            Ending::Settle(settled(stored), Outcome::Executed)
         }
-    };
-    if call.core.max_result_bytes().is_some_and(|limit| bytes.len() > limit) {
-        return Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(Unrecorded::TooLarge));
+        Err(reason) => Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(reason)),
     }
-    let stored = Stored { version: call.version, bytes: bytes.into() };
-    Ending::Settle(settled(stored), Outcome::Executed)
 }
 
 impl<R, P, F> fmt::Debug for Run<R, P, F> {
