@@ -26,6 +26,7 @@ mod operation;
 mod outcome;
 mod policy;
 mod prepared;
+mod reconcile;
 mod replay;
 mod reservation;
 mod run;
@@ -49,6 +50,7 @@ pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
 pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use reconcile::Reconciled;
 pub use steps::step;
 
 #[doc(hidden)]

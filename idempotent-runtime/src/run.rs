@@ -14,12 +14,13 @@ use tokio::task::futures::TaskLocalFuture;
 use crate::attempt::Attempt;
 use crate::background::{Background, BoxFuture};
 use crate::context::{Context, Slot};
+use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
 use crate::policy::OnError;
 use crate::reservation::{Ending, Reservation};
 use crate::sealing;
-use crate::shim::Fallible;
+use crate::shim::{Fallible, refused};
 use crate::store::{Settled, Stored};
 
 /// The right to run a body, protected or not.
@@ -143,6 +144,20 @@ impl Running {
         }
     }
 
+    /// Starts to renew the lease before the body.
+    pub(crate) fn renew(&mut self) {
+        self.pending();
+    }
+
+    /// The error for an attempt before this one of which nobody knows what it did.
+    pub(crate) fn unknown(&self) -> Error {
+        let operation = match &self.0 {
+            Right::Protected(reservation) => reservation.attempt().call.key.operation().clone(),
+            Right::Unprotected { .. } => "".into(),
+        };
+        refused(Error::OutcomeUnknown { operation })
+    }
+
     fn pending(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
             reservation.pending();
@@ -157,7 +172,7 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
 }
 
 /// What the end of a body does to its record.
-fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
+pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     reservation: &Reservation,
     policy: &P,
     answer: &Result<T, E>,

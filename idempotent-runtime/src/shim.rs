@@ -42,6 +42,7 @@ use crate::run::{Right, Run};
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;
+pub use crate::reconcile::reconcile;
 pub use crate::run::Running;
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
@@ -99,6 +100,12 @@ impl Site {
     #[must_use]
     pub const fn on_missing_key(mut self, policy: OnMissingKey) -> Self {
         self.policies.on_missing_key = policy;
+        self
+    }
+    /// The body will be preceded by [`reconcile`] when there was an attempt before.
+    #[must_use]
+    pub const fn reconciles(mut self) -> Self {
+        self.policies.reconciles = true;
         self
     }
     /// The body will be given to [`run_detached`], which needs a runtime.
@@ -271,7 +278,7 @@ where
 }
 
 /// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
-fn refused(error: Error) -> Error {
+pub(crate) fn refused(error: Error) -> Error {
     if let Some(attempt) = Context::current().attempt.as_ref().and_then(|attempt| attempt.owned()) {
         attempt.note_error();
     }

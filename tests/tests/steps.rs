@@ -105,8 +105,8 @@ async fn attempt_of<F: Future<Output = Result<u32, Error>>>(
     idempotency.operation("order").on_crash(OnCrash::Retry).key("o-1").run(body).await
 }
 
-async fn done(value: u32) -> Result<u32, Error> {
-    Ok(value)
+fn done(value: u32) -> impl Future<Output = Result<u32, Error>> {
+    std::future::ready(Ok(value))
 }
 
 #[tokio::test]
