@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
-use crate::checked::{Argument, Checked, Handle, Key, Name, OnError, Setting};
+use crate::checked::{Argument, Captured, Checked, Handle, Key, Name, OnError, Setting};
 use crate::function::{Body, Frame, Function};
 
 /// Input:
@@ -100,6 +100,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             .collect(),
     };
     let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
+    let mutable = mutable(checked);
     // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
     quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
@@ -108,6 +109,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             let mut #call = #hidden::prepare(&#site, #handle);
             #key
             #(#arguments)*
+            #mutable
             #call
         };
     }
@@ -170,7 +172,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         }
     };
     let pin = pinned(checked);
-    let captured = captured(checked);
+    let owned = owned(checked);
     let block = &body.block;
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
@@ -178,7 +180,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
-                #hidden::#run::<#output, _, _>(#running, #policy, async move { #pin #captured #block }).await
+                #hidden::#run::<#output, _, _>(#running, #policy, async move { #pin #owned #block }).await
             }
         }
     }
@@ -197,20 +199,34 @@ fn pinned(checked: &Checked) -> TokenStream {
     }
 }
 
-/// Makes the async block own the arguments, all of each, from the last to the first.
+/// Makes the async block own the arguments, all of each.
 ///
-/// An async block drops what it captured in the order in which it first names it, after its own variables. So the
+/// An async block drops its variables first, then what it captured, in the order in which it first names it. So the
 /// arguments are dropped as those of the plain function are, also the ones that the body does not use.
-fn captured(checked: &Checked) -> TokenStream {
-    let own = checked.captured.iter().map(|captured| {
-        let (cfgs, ident) = (&captured.cfgs, &captured.ident);
+fn owned(checked: &Checked) -> TokenStream {
+    let captured = checked.captured.iter().map(|Captured { cfgs, ident, .. }| {
         quote_spanned! {Span::mixed_site()=>
             #[allow(clippy::used_underscore_binding, clippy::let_underscore_untyped)]
             #(#cfgs)*
             let _ = &#ident;
         }
     });
-    quote!(#(#own)*)
+    let rebound = checked.rebound.iter().map(|Captured { cfgs, mutability, ident }| {
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(clippy::used_underscore_binding)]
+            #(#cfgs)*
+            let #mutability #ident = #ident;
+        }
+    });
+    quote!(#(#captured)* #(#rebound)*)
+}
+
+/// Uses the `mut` of the signature, which the body does not: it has a binding of its own, judged by the same lint.
+fn mutable(checked: &Checked) -> TokenStream {
+    let rebound = checked.rebound.iter().filter(|name| name.mutability.is_some());
+    rebound
+        .map(|Captured { cfgs, ident, .. }| quote_spanned!(Span::mixed_site()=> #(#cfgs)* let _ = &mut #ident;))
+        .collect()
 }
 
 /// The new statements, inside what stood around the old ones.

@@ -111,13 +111,7 @@ impl Function {
                         Pat::Ident(name) => boxed::pattern_of(&rebound, &name.ident).unwrap_or(&typed.pat),
                         pat => pat,
                     };
-                    let cfgs: Vec<Attribute> = typed
-                        .attrs
-                        .iter()
-                        .filter(|attribute| attribute.path().is_ident("cfg"))
-                        .cloned()
-                        .collect();
-                    let found = patterns::bindings(pat, &typed.ty, &cfgs);
+                    let found = patterns::bindings(pat, &typed.ty, &typed.attrs);
                     if found.is_empty() || boxed::is_unnamed(pat, &rebound) {
                         self.unnamed.push(pat.clone());
                     } else {

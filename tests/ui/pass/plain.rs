@@ -1,7 +1,8 @@
 //! The shape of every example.
 
-use ui_tests::*;
+#![deny(warnings)]
 
+use ui_tests::*;
 
 #[idempotent(key = "order.id", ttl = "24h", skip(gateway))]
 async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, Failure> {
@@ -15,6 +16,5 @@ fn check(amount: u64) -> Result<u64, std::num::ParseIntError> {
 }
 
 fn main() {
-    let order = Order::new();
-    drop(charge(&Gateway, order));
+    drop(charge(&Gateway, Order::new()));
 }
