@@ -173,17 +173,26 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     };
     let pin = pinned(checked);
     let owned = owned(checked);
-    let block = &body.block;
+    let block = wrapped(&body.block, &quote!(#pin #owned));
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
         let #begun = #hidden::begin::<#output, _>(#call, &#policy).await;
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
-                #hidden::#run::<#output, _, _>(#running, #policy, async move { #pin #owned #block }).await
+                #hidden::#run::<#output, _, _>(#running, #policy, async move #block).await
             }
         }
     }
+}
+
+/// Input: `{ …statements… }`. Output: `{ …first… { …statements… } }`.
+fn wrapped(block: &Group, first: &TokenStream) -> TokenTree {
+    let mut statements = block.clone();
+    // To lints these braces are not the user's, who did not write a block in a block.
+    statements.set_span(Span::mixed_site().located_at(block.span()));
+    // The new ones take their place: the body of a function, to debuggers and to coverage.
+    group(Delimiter::Brace, quote!(#first #statements), block.span()).into()
 }
 
 /// Tells the async block its type, so that `?` finds its error and a wrong value is blamed where it stands.
@@ -213,7 +222,7 @@ fn owned(checked: &Checked) -> TokenStream {
     });
     let rebound = checked.rebound.iter().map(|Captured { cfgs, mutability, ident }| {
         quote_spanned! {Span::mixed_site()=>
-            #[allow(clippy::used_underscore_binding)]
+            #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
             #(#cfgs)*
             let #mutability #ident = #ident;
         }

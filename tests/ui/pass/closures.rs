@@ -1,8 +1,8 @@
-//! Closures of the body keep what they infer. https://github.com/tokio-rs/tracing/issues/2796 and 2857
+//! Closures of the body keep what they infer. <https://github>.com/tokio-rs/tracing/issues/2796 and 2857
 
 #![deny(warnings)]
 
-use ui_tests::*;
+use crate::props::*;
 
 #[idempotent(
     key = "orders",
@@ -24,5 +24,3 @@ pub async fn sum(orders: Vec<Order>) -> Result<u64, Failure> {
     amounts.sort_by(|left, right| right.cmp(left));
     Ok(amounts.into_iter().sum())
 }
-
-fn main() {}

@@ -1,8 +1,8 @@
-//! Type parameters are kept. https://github.com/jaemk/cached/issues/211
+//! Type parameters are kept. <https://github>.com/jaemk/cached/issues/211
 
 #![deny(warnings)]
 
-use ui_tests::*;
+use crate::props::*;
 
 #[idempotent(key = "input")]
 pub async fn echo<T: Serialize>(input: T) -> Result<(), Failure> {
@@ -27,5 +27,3 @@ where
 {
     Ok(id)
 }
-
-fn main() {}

@@ -1,8 +1,8 @@
-//! Tuples, structs, references, slices and `@`. https://github.com/dtolnay/async-trait/pull/234
+//! Tuples, structs, references, slices and `@`. <https://github>.com/dtolnay/async-trait/pull/234
 
 #![deny(warnings)]
 
-use ui_tests::*;
+use crate::props::*;
 
 #[idempotent(key = "id, first, sku.0, bytes")]
 pub async fn patterns(
@@ -14,12 +14,10 @@ pub async fn patterns(
     bytes: Vec<u8>,
 ) -> Result<u64, Failure> {
     second += first + tenant + u32::from(low) + u32::from(high) + sku.0 + sku.1;
-    Ok(price + u64::from(second) + id.len() as u64 + bytes.len() as u64)
+    Ok(price + u64::from(second) + u64::from(id.is_empty()) + u64::from(bytes.is_empty()))
 }
 
 #[idempotent(key = "id", skip(id))]
 pub async fn inside(whole @ Tenant { id, .. }: Tenant) -> Result<u32, Failure> {
     Ok(whole.id + id)
 }
-
-fn main() {}

@@ -1,8 +1,8 @@
-//! References as arguments need no clone. https://github.com/jaemk/cached/issues/64 and 202
+//! References as arguments need no clone. <https://github>.com/jaemk/cached/issues/64 and 202
 
 #![deny(warnings)]
 
-use ui_tests::*;
+use crate::props::*;
 
 pub trait Backend {
     fn name(&self) -> String;
@@ -20,5 +20,3 @@ pub async fn charge(
     *count += 1;
     Ok(format!("{}{}{note}{}{}", order.id, bytes.len(), maybe.is_some(), backend.name()))
 }
-
-fn main() {}

@@ -1,0 +1,10 @@
+//! Crate elsewhere.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", crate = "::nowhere::idempotent_runtime")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

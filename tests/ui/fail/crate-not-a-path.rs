@@ -1,0 +1,10 @@
+//! Crate not a path.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", crate = "not a path")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

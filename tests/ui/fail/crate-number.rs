@@ -1,0 +1,10 @@
+//! Crate number.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", crate = 7)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Key await.
+
+use ui_tests::*;
+
+#[idempotent(key = order.fetch().await)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

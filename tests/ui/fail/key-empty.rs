@@ -1,0 +1,10 @@
+//! Key empty.
+
+use ui_tests::*;
+
+#[idempotent(key = "")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Key missing.
+
+use ui_tests::*;
+
+#[idempotent(ttl = "24h")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Key no such field.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.idd")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Key number.
+
+use ui_tests::*;
+
+#[idempotent(key = 7)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

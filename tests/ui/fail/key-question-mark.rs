@@ -1,0 +1,10 @@
+//! Key question mark.
+
+use ui_tests::*;
+
+#[idempotent(key = order.id.parse::<u64>()?)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Key repeated.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id, order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

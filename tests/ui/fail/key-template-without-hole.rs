@@ -1,0 +1,10 @@
+//! Key template without hole.
+
+use ui_tests::*;
+
+#[idempotent(key = "charge-{{}}")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

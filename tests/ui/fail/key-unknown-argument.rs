@@ -1,0 +1,10 @@
+//! Key unknown argument.
+
+use ui_tests::*;
+
+#[idempotent(key = "ordr.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! A function that nobody calls is reported at its name.
+
+#![deny(warnings)]
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(order.amount)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! On crash unknown.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", on_crash = "retry-before-effects")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

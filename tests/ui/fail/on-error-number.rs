@@ -1,0 +1,10 @@
+//! On error number.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", on_error = 1)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! On error unknown.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", on_error = "reply")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

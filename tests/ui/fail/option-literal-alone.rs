@@ -1,0 +1,10 @@
+//! Option literal alone.
+
+use ui_tests::*;
+
+#[idempotent("order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

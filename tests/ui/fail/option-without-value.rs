@@ -1,0 +1,10 @@
+//! Option without value.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", ttl, wait =)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Skip and fingerprint.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip(order), fingerprint = "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

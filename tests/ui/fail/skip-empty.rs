@@ -1,0 +1,10 @@
+//! Skip empty.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip())]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

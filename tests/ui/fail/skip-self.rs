@@ -1,0 +1,10 @@
+//! Skip self.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", name = "charge", skip(self))]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Skip text.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip = "pool")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

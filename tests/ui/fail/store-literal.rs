@@ -1,0 +1,10 @@
+//! Store literal.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", store = "memory:")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

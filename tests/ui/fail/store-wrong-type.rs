@@ -1,0 +1,10 @@
+//! Store wrong type.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", store = order.id.clone())]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Ttl overflow.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", ttl = "99999999999999999999h")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}

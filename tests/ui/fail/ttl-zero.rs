@@ -1,0 +1,10 @@
+//! Ttl zero.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", ttl = "0s")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(1)
+}
+
+fn main() {}
