@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::key::{OperationName, RecordKey};
 use crate::operation::Operation;
 use crate::store::{Lease, Store};
+use crate::stores::ConnectError;
 use crate::waiting::Waiting;
 
 static INSTALLED: OnceLock<Idempotency> = OnceLock::new();
@@ -93,6 +94,17 @@ impl Idempotency {
     pub fn new(store: impl Store) -> Self {
         let builder = IdempotencyBuilder::default().store(store);
         Self::from_parts(builder.store, builder.settings)
+    }
+
+    /// A handle with the default settings on the store that `url` names; see [`stores::connect`](crate::stores::connect).
+    ///
+    /// For other settings: `Idempotency::builder().store(stores::connect(url).await?)`.
+    ///
+    /// # Errors
+    /// Those of [`stores::connect`](crate::stores::connect).
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
+        let store = crate::stores::connect(url).await?;
+        Ok(Self::from_parts(Some(store), IdempotencyBuilder::default().settings))
     }
 
     /// Builds a handle with other settings.

@@ -13,6 +13,7 @@ mod part;
 mod text;
 
 use part::{Found, Scalar};
+use text::escaped;
 
 /// Longer keys have their parts replaced by a digest. Every store takes keys of this many bytes.
 const MAX_KEY: usize = 255;
@@ -21,7 +22,7 @@ const MAX_KEY: usize = 255;
 const MAX_NAMES: usize = 180;
 
 /// Room enough for most keys.
-const TYPICAL_KEY: usize = 64;
+const TYPICAL_KEY: usize = 128;
 
 /// The stable name of an operation: what an annotated function is called in the store.
 #[derive(Clone)]
@@ -252,23 +253,25 @@ impl KeyParts {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let mut text =
-            String::with_capacity(namespace.len() + operation.len() + self.text.len() + TYPICAL_KEY);
-        text::escape(&mut text, namespace);
-        text.push('/');
-        text::escape(&mut text, operation);
-        let names = text.len();
+        let (space, name) = (escaped(namespace), escaped(operation));
+        let names = space.len() + "/".len() + name.len();
+        let mut text = self.text;
         if let Some(literal) = template {
-            text.push('!');
-            text::escape(&mut text, literal);
+            text.insert_str(0, &escaped(literal));
+            text.insert(0, '!');
         }
-        text.push_str(&self.text);
-        if text.len() > MAX_KEY {
+        if names + text.len() > MAX_KEY {
             // Escaped text is unambiguous, so its digest is.
-            let rest = Sha256::new().chain_update(b"idem-kl\x01").chain_update(text.split_off(names));
+            let digest = Sha256::new().chain_update(b"idem-kl\x01").chain_update(&text).finalize();
+            text.clear();
             text.push('/');
-            text::digest(&mut text, &rest.finalize().into());
+            text::digest(&mut text, &digest.into());
         }
+        // In front of the parts, in the memory that is there already.
+        text.reserve(names);
+        text.insert_str(0, &name);
+        text.insert(0, '/');
+        text.insert_str(0, &space);
         Ok(RecordKey::new(operation.clone(), text))
     }
 }
@@ -286,5 +289,5 @@ impl fmt::Debug for KeyParts {
 
 /// Whether `namespace` and `operation` leave room for a key: at most 180 bytes in all, once escaped.
 pub fn names_fit(namespace: &str, operation: &str) -> bool {
-    text::escaped_len(namespace) + text::escaped_len(operation) <= MAX_NAMES
+    escaped(namespace).len() + escaped(operation).len() <= MAX_NAMES
 }

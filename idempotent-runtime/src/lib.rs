@@ -1,4 +1,4 @@
-//! Run an async function at most once per key.
+#![doc = include_str!("../README.md")]
 
 pub mod fingerprint;
 pub mod key;
@@ -15,6 +15,7 @@ mod call;
 mod codec;
 mod context;
 mod diagnostics;
+mod doctor;
 mod error;
 mod events;
 mod heartbeat;
@@ -35,11 +36,12 @@ pub use attempt::Attempt;
 pub use builder::{ConfigError, IdempotencyBuilder};
 pub use codec::Codec;
 pub use context::{attempt, with_outcome};
+pub use doctor::{Finding, Severity};
 pub use error::Error;
+pub use idempotency::{Idempotency, ReplayInfo};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/attribute.md")]
 pub use idempotent_macros::idempotent;
-pub use idempotency::{Idempotency, ReplayInfo};
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};

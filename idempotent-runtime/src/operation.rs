@@ -149,6 +149,13 @@ impl<P> OperationCall<P> {
         self
     }
 
+    /// As [`fingerprint`](Self::fingerprint), under the argument's name: then the call is the same as that of an annotated
+    /// function whose argument is called `name`.
+    pub fn argument<T: Serialize + ?Sized>(mut self, name: &'static str, argument: &T) -> Self {
+        self.prepared.argument(name, argument, &[]);
+        self
+    }
+
     /// Runs `body` unless the call is a duplicate, and gives the result of the one run that counts.
     ///
     /// # Errors

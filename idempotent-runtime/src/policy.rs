@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum OnCrash {
     /// The key stays used, and duplicates get [`OutcomeUnknown`](crate::Error::OutcomeUnknown) until somebody resolves
-    /// it. A crash between two [steps](crate::Attempt::step) continues, because nothing is in doubt there.
+    /// it.
     #[default]
     Refuse,
     /// The next call runs the body again once the lease is over: the effects may happen more than once.

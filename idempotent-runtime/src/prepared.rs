@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::runtime::Handle;
 
 use crate::call::Call;
 use crate::context::{Context, Slot};
@@ -38,6 +39,8 @@ impl Policies {
         on_missing_key: OnMissingKey::Error,
     };
 }
+
+pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 /// One call before it begins.
 pub struct Prepared {
@@ -103,6 +106,9 @@ impl Prepared {
                          `idempotency.within(…)`, or call `idempotency.install()` at start",
             });
         };
+        if self.site.is_some_and(|site| site.detached) && Handle::try_current().is_err() {
+            return Err(Error::NotConfigured { operation, reason: DETACHED_NEEDS_RUNTIME });
+        }
         if core.store.is_none() {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");

@@ -1,6 +1,8 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use tokio::runtime::Handle;
 use tokio::time::timeout;
@@ -77,7 +79,7 @@ impl Reservation {
         let mut recording =
             Handoff::new(background, Box::pin(record(Arc::clone(&attempt), ending, self.heartbeat.take())));
         Box::pin(async move {
-            if let std::task::Poll::Ready(outcome) = poll_once(&mut recording).await {
+            if let Poll::Ready(outcome) = poll_once(&mut recording).await {
                 return outcome;
             }
             if Handle::try_current().is_err() {
@@ -113,19 +115,17 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
 
 /// Writes down how the body ended, again and again until the store confirms or the handle's patience is over. The
 /// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
-async fn record(attempt: Arc<Owned>, ending: Ending, _heartbeat: Option<Heartbeat>) -> Outcome {
+async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
-    let (written, outcome) = match ending {
-        Ending::Release => (release(call, Release::Forget).await, Outcome::Executed),
-        Ending::Settle(settled, outcome) => match complete(call, &settled).await {
-            // The store does not take this result, and never will: then it keeps that there was one.
-            Err(error) if !error.is_transient() && settled.stored().is_some() => {
-                let written = complete(call, &Settled::NotRetained).await;
-                (written, Outcome::Unrecorded(Unrecorded::TooLarge))
-            }
-            written => (written, outcome),
-        },
+    let mut writing = pin!(write(call, ending));
+    let (written, outcome) = match poll_once(&mut writing).await {
+        Poll::Ready(written) => written,
+        Poll::Pending => {
+            heartbeat = heartbeat.or_else(|| Heartbeat::start(&attempt));
+            writing.await
+        }
     };
+    drop(heartbeat);
     let outcome = match written {
         Ok(Write::Applied) => outcome,
         Ok(Write::Lost) => Outcome::Unrecorded(Unrecorded::LeaseLost),
@@ -136,6 +136,21 @@ async fn record(attempt: Arc<Owned>, ending: Ending, _heartbeat: Option<Heartbea
     };
     events::ended(call, attempt.number, outcome);
     outcome
+}
+
+/// Writes the ending, and says what it means for the caller if it is written.
+async fn write(call: &Arc<Call>, ending: Ending) -> (StoreResult<Write>, Outcome) {
+    match ending {
+        Ending::Release => (release(call, Release::Forget).await, Outcome::Executed),
+        Ending::Settle(settled, outcome) => match complete(call, &settled).await {
+            // The store does not take this result, and never will: then it keeps that there was one.
+            Err(error) if !error.is_transient() && settled.stored().is_some() => {
+                let written = complete(call, &Settled::NotRetained).await;
+                (written, Outcome::Unrecorded(Unrecorded::TooLarge))
+            }
+            written => (written, outcome),
+        },
+    }
 }
 
 async fn complete(call: &Call, settled: &Settled) -> StoreResult<Write> {

@@ -37,7 +37,7 @@ use crate::error::Error;
 use crate::events;
 use crate::idempotency::{Core, Idempotency};
 use crate::policy::{OnCrash, OnMissingKey};
-use crate::prepared::{Policies, Ready};
+use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
 use crate::run::{Right, Run};
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
@@ -50,7 +50,7 @@ pub struct Site {
     pub(crate) name: &'static str,
     pub(crate) template: Option<&'static str>,
     pub(crate) policies: Policies,
-    detached: bool,
+    pub(crate) detached: bool,
     /// The handle that has checked this function's name last.
     known_to: AtomicU64,
 }
@@ -316,10 +316,7 @@ impl<R: Fallible<Err: From<Error>>> Future for Detached<R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
         let Some(task) = &mut self.0 else {
-            let error = Error::NotConfigured {
-                operation: "".into(),
-                reason: "a `detached` function needs a tokio runtime to run on",
-            };
+            let error = Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME };
             return Poll::Ready(R::from_result(Err(refused(error).into())));
         };
         let joined = ready!(Pin::new(task).poll(cx));

@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime};
 
 pub use async_trait::async_trait;
 
+use crate::doctor::Finding;
 use crate::fingerprint::Fingerprint;
 use crate::key::RecordKey;
 
@@ -49,10 +50,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Granted when the record is
     /// * absent or expired: a new record of a new generation, `attempt` 1;
     /// * running with the request's own token: the same grant again with a fresh lease (an answer had been lost);
-    /// * running with its lease over, of the same fingerprint, and taken over as [`TakeOver::allows`] says: `attempt` + 1.
+    /// * running with its lease over, of the same fingerprint, and taken over as [`TakeOver::allows`] says: `attempt` + 1,
+    ///   with the steps and the mark of begun effects of the attempts before it.
     ///
     /// A take-over that would make more than [`Reserve::max_attempts`] attempts is not granted: the record is settled as
-    /// [`Settled::Unknown`] under the request's token, kept for the lease's `unknown_ttl`, and shown.
+    /// [`Settled::Unknown`] under the request's token, kept with its steps for the lease's `unknown_ttl`, and shown.
     ///
     /// At every grant to a new token the fence becomes greater than every earlier fence of this key, across
     /// generations too: `max(old + 1, store clock in µs)`.
@@ -65,7 +67,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Writes down that from now on an effect may have happened, and renews, if the record is running under `owner`.
     async fn begin_effects(&self, key: &RecordKey, owner: OwnerToken, lease: Lease) -> StoreResult<Write>;
 
-    /// Settles the record and keeps it for `keep` from now, if it is running under `owner`; its steps are dropped.
+    /// Settles the record and keeps it for `keep` from now, if it is running under `owner`.
+    ///
+    /// Its steps are dropped, unless it becomes [`Settled::Unknown`]: [`resolve`](Self::resolve) may send that back to
+    /// work, and what is done must not be done again.
     ///
     /// [`Write::Applied`] without any change if it is already settled under `owner`. Never creates a record.
     async fn complete(
@@ -96,6 +101,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Settles by hand what no attempt will settle: a record that is running with its lease over, unknown, or not
     /// retained, and whose token is still `seen`. The record gets `replacement` as its token, so that a late owner of
     /// the old one cannot write, nor be told that it has.
+    ///
+    /// [`Compared::Changed`] without any change if its token is already `replacement`. A record that `NotDone` has
+    /// deleted cannot be recognised: that, again, is [`Compared::Differs`] with nothing there.
     async fn resolve(
         &self,
         key: &RecordKey,
@@ -124,6 +132,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         let _ = key;
         Ok(None)
     }
+
+    /// Asks the server whether it keeps what the store promises: whether it may drop or lose records, whether it is the
+    /// primary, whether the schema is there and may be used, whether its clock agrees with this machine's. Nothing is
+    /// changed. Empty: nothing was found.
+    async fn examine(&self) -> StoreResult<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 }
 
 /// What makes one attempt the owner of a record: 128 random bits, new for every attempt.
@@ -133,6 +148,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 pub struct OwnerToken([u8; 16]);
 
 impl OwnerToken {
+    /// The token of a record that no attempt owns.
+    pub const NOBODY: Self = Self([0; 16]);
+
     /// A token that nobody has.
     pub fn random() -> Self {
         Self(rand::random())
@@ -408,7 +426,8 @@ pub enum Write {
 pub enum PutStep {
     /// The step is as asked.
     Stored,
-    /// The step is already done; this is its result, and it stays.
+    /// The step is already done; this is its result, and it stays. So is a call answered that repeats the one which
+    /// finished the step: the bytes are then its own.
     Exists(Arc<[u8]>),
     /// The record is not this owner's, or not running any more. Nothing was changed.
     Lost,
@@ -420,11 +439,14 @@ pub enum Release {
     /// Nothing has happened: the record is deleted. If it has finished steps, they and the record stay, every mark of a
     /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues.
     Forget,
-    /// The body was never polled, or the attempt ended before it could try: as if it had not been granted. Without
-    /// steps and without an attempt before it the record is deleted; otherwise the lease ends now, and the attempt is
-    /// taken off the count.
+    /// The body was never polled, or the attempt ended before it could try: as if it had not been granted. The first
+    /// attempt's record is deleted if it has no steps; otherwise the lease ends now, the attempt is taken off the count,
+    /// and the record is left to [`OwnerToken::NOBODY`], so that a repetition cannot take off another one: that is
+    /// [`Write::Lost`].
     Unused,
-    /// Nobody knows what happened: the lease ends now, and everything else stays.
+    /// Nobody knows what happened: the lease ends now, the record expires `unknown_ttl` later, and everything else
+    /// stays. A lease that is already over stays as it ended, and its attempt as counted, so that a repeated call
+    /// changes nothing.
     Abandon,
 }
 
@@ -438,7 +460,8 @@ pub enum Resolution {
         /// From now until it expires.
         keep: Duration,
     },
-    /// It did not happen: as [`Release::Forget`], and the attempts are counted anew.
+    /// It did not happen: as [`Release::Forget`], and the attempts are counted anew. A record that stays is running
+    /// with its lease over, and expires when it would have.
     NotDone,
 }
 
@@ -460,7 +483,7 @@ pub struct ListQuery {
     pub state: Option<StateName>,
     /// Only those that wait for somebody: unknown, or running with the lease over.
     pub stuck: bool,
-    /// Where the page before this one ended.
+    /// Where the page before this one ended: its [`Page::next`].
     pub after: Option<String>,
     /// At most so many; 0 means 100.
     pub limit: usize,
@@ -617,5 +640,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn watch(&self, key: &RecordKey) -> StoreResult<Option<Watch>> {
         (**self).watch(key).await
+    }
+    async fn examine(&self) -> StoreResult<Vec<Finding>> {
+        (**self).examine().await
     }
 }

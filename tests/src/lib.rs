@@ -1,5 +1,7 @@
 //! What the test binaries under `tests/` share: a small payment service, and looking into a store.
 
+pub mod servers;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -76,7 +78,6 @@ pub fn on_memory() -> (Idempotency, MemoryStore) {
 ///
 /// # Panics
 /// When the settings cannot work.
-#[expect(clippy::expect_used, reason = "a test that gives settings that cannot work is wrong")]
 pub fn on_memory_with(
     settings: impl FnOnce(IdempotencyBuilder) -> IdempotencyBuilder,
 ) -> (Idempotency, MemoryStore) {
@@ -89,7 +90,6 @@ pub fn on_memory_with(
 ///
 /// # Panics
 /// When the store does not answer.
-#[expect(clippy::expect_used, reason = "tests use it on stores that answer")]
 pub async fn records(store: &impl Store) -> Vec<Record> {
     store.list(&ListQuery { limit: 10_000, ..ListQuery::default() }).await.expect("the store answers").records
 }
@@ -98,7 +98,6 @@ pub async fn records(store: &impl Store) -> Vec<Record> {
 ///
 /// # Panics
 /// When it holds none, or several.
-#[expect(clippy::expect_used, reason = "a test that asks for it has made exactly one")]
 pub async fn only_record(store: &impl Store) -> Record {
     let mut records = records(store).await;
     assert_eq!(records.len(), 1, "one record was expected: {records:?}");
@@ -106,7 +105,7 @@ pub async fn only_record(store: &impl Store) -> Record {
 }
 
 /// Polls a future `times` times without waiting to be woken. `Ready` as soon as it is.
-pub fn poll_times<F: Future>(mut future: Pin<&mut F>, times: usize) -> Poll<F::Output> {
+pub fn poll_times<F: Future + ?Sized>(mut future: Pin<&mut F>, times: usize) -> Poll<F::Output> {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..times {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

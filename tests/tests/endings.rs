@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{Settled, State, Store};
 use idempotent_runtime::{
     Attempt, Codec, Error, Idempotency, OnCrash, OnError, Outcome, Unrecorded, Unstored, with_outcome,
 };
-use idempotent_runtime::key::RecordKey;
 use serde::{Deserialize, Serialize, Serializer};
 use tests::{ChargeError, Runs, on_memory, on_memory_with, only_record, records};
 
@@ -54,7 +54,9 @@ async fn a_function_decides_for_each_error() {
         ChargeError::Idempotency(_) => OnError::Refuse,
     });
     let other = Err(ChargeError::code("other"));
-    for (key, first, then) in [("declined", DECLINED, DECLINED), ("down", DOWN, Ok(2)), ("other", other.clone(), unknown())] {
+    for (key, first, then) in
+        [("declined", DECLINED, DECLINED), ("down", DOWN, Ok(2)), ("other", other.clone(), unknown())]
+    {
         assert_eq!(charge.key(key).run(|_| async { first.clone() }).await, first);
         assert_eq!(charge.key(key).run(|_| async { Ok::<_, ChargeError>(2) }).await, then, "{key}");
     }
@@ -145,7 +147,11 @@ async fn a_panic_under_on_crash_retry_runs_again_at_once() {
 }
 
 /// Drops a call inside its body and gives what the next call gets.
-async fn after_a_drop_in_the_body(idempotency: &Idempotency, policy: OnCrash, begin: bool) -> Result<u32, ChargeError> {
+async fn after_a_drop_in_the_body(
+    idempotency: &Idempotency,
+    policy: OnCrash,
+    begin: bool,
+) -> Result<u32, ChargeError> {
     let charge = idempotency.operation("charge").on_crash(policy);
     let call = charge.key("o-1").run(|attempt: Attempt| async move {
         if begin {
@@ -153,7 +159,8 @@ async fn after_a_drop_in_the_body(idempotency: &Idempotency, policy: OnCrash, be
         }
         std::future::pending().await
     });
-    let dropped: Result<Result<u32, ChargeError>, _> = tokio::time::timeout(Duration::from_millis(1), call).await;
+    let dropped: Result<Result<u32, ChargeError>, _> =
+        tokio::time::timeout(Duration::from_millis(1), call).await;
     assert!(dropped.is_err());
     idempotency.shutdown().await;
     charge.key("o-1").run(|attempt| async move { Ok::<_, ChargeError>(attempt.number()) }).await
@@ -177,9 +184,8 @@ async fn a_drop_in_the_body_is_what_on_crash_says() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_outlives_the_ttl_and_ends_with_unknown_ttl() {
-    let (idempotency, _) = on_memory_with(|builder| {
-        builder.ttl(Duration::from_secs(1)).unknown_ttl(Duration::from_secs(1_000))
-    });
+    let (idempotency, _) =
+        on_memory_with(|builder| builder.ttl(Duration::from_secs(1)).unknown_ttl(Duration::from_secs(1_000)));
     assert_eq!(after_a_drop_in_the_body(&idempotency, OnCrash::Refuse, false).await, unknown());
     tokio::time::advance(Duration::from_secs(999)).await;
     let again = || idempotency.operation("charge").key("o-1").run(|_| async { Ok::<_, ChargeError>(7) });
@@ -221,7 +227,8 @@ impl Serialize for Stubborn {
 #[tokio::test]
 async fn a_result_that_cannot_be_serialized_is_the_callers_and_is_not_made_again() {
     let (idempotency, _) = on_memory();
-    let run = || idempotency.operation("charge").key("o-1").run(|_| async { Ok::<_, ChargeError>(Stubborn(1)) });
+    let run =
+        || idempotency.operation("charge").key("o-1").run(|_| async { Ok::<_, ChargeError>(Stubborn(1)) });
     let (result, outcome) = with_outcome(run()).await;
     assert_eq!(result, Ok(Stubborn(1)));
     assert_eq!(outcome, Some(Outcome::Unrecorded(Unrecorded::NotSerializable)));
@@ -237,7 +244,10 @@ async fn a_result_that_is_too_large_is_the_callers_and_is_not_made_again() {
     };
     assert_eq!(with_outcome(run("12345678")).await.1, Some(Outcome::Executed), "ten bytes of JSON fit");
     let (result, outcome) = with_outcome(run("123456789")).await;
-    assert_eq!((result.as_deref(), outcome), (Ok("123456789"), Some(Outcome::Unrecorded(Unrecorded::TooLarge))));
+    assert_eq!(
+        (result.as_deref(), outcome),
+        (Ok("123456789"), Some(Outcome::Unrecorded(Unrecorded::TooLarge)))
+    );
     assert_eq!(run("123456789").await, Err(ChargeError::code("result-not-retained")));
 }
 
@@ -280,14 +290,22 @@ struct Backwards {
 }
 
 impl Codec for Backwards {
-    fn encode(&self, key: &RecordKey, plain: Vec<u8>) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+    fn encode(
+        &self,
+        key: &RecordKey,
+        plain: Vec<u8>,
+    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
         if self.refuses {
             return Err("no".into());
         }
         Ok(key.as_str().bytes().chain(plain.into_iter().rev()).collect())
     }
 
-    fn decode(&self, key: &RecordKey, stored: &[u8]) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+    fn decode(
+        &self,
+        key: &RecordKey,
+        stored: &[u8],
+    ) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
         let body = stored.strip_prefix(key.as_str().as_bytes()).ok_or("of another key")?;
         Ok(body.iter().rev().copied().collect())
     }
@@ -296,7 +314,9 @@ impl Codec for Backwards {
 #[tokio::test]
 async fn a_codec_stands_between_results_and_the_store() {
     let (idempotency, store) = on_memory_with(|builder| builder.codec(Backwards { refuses: false }));
-    let run = || idempotency.operation("charge").key("o-1").run(|_| async { Ok::<_, ChargeError>("abc".to_owned()) });
+    let run = || {
+        idempotency.operation("charge").key("o-1").run(|_| async { Ok::<_, ChargeError>("abc".to_owned()) })
+    };
     assert_eq!((run().await, run().await), (Ok("abc".to_owned()), Ok("abc".to_owned())));
     let State::Settled(Settled::Completed(stored)) = only_record(&store).await.state else { panic!() };
     assert_eq!(&*stored.bytes, b"default/charge/o-1\"cba\"");
@@ -333,7 +353,8 @@ async fn an_operator_resolves_what_is_unknown() {
         let charge = idempotency.operation("charge").refuse_after_errors();
         assert_eq!(charge.key("o-1").run(|_| async { DOWN }).await, DOWN);
         let record = only_record(&store).await;
-        let resolved = store.resolve(&record.key, record.owner, OwnerToken::random(), &resolution).await.unwrap();
+        let resolved =
+            store.resolve(&record.key, record.owner, OwnerToken::random(), &resolution).await.unwrap();
         assert_eq!(resolved, Compared::Changed);
         assert_eq!(charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(2) }).await, expected);
     }

@@ -79,7 +79,7 @@ fn start(call: &mut Attempted) {
 
 #[tokio::test]
 async fn a_zombies_value_is_its_callers_and_not_the_stored_one() {
-    let clock = idempotent_runtime::testing::ManualClock::new();
+    let clock = idempotent_runtime::testing::ManualClock::default();
     let store = idempotent_runtime::stores::MemoryStore::builder().clock(clock.clone()).build();
     let idempotency = Idempotency::new(store.clone());
     let (mut first, finish) = zombie(&idempotency);
@@ -98,7 +98,7 @@ async fn a_zombies_value_is_its_callers_and_not_the_stored_one() {
 
 #[tokio::test]
 async fn a_late_owner_that_nobody_replaced_still_completes() {
-    let clock = idempotent_runtime::testing::ManualClock::new();
+    let clock = idempotent_runtime::testing::ManualClock::default();
     let store = idempotent_runtime::stores::MemoryStore::builder().clock(clock.clone()).build();
     let idempotency = Idempotency::new(store.clone());
     let (mut first, finish) = zombie(&idempotency);

@@ -127,7 +127,8 @@ async fn an_operation_inside_another_has_a_record_and_a_result_of_its_own() {
             charge
                 .key("o-1")
                 .run(|_| async {
-                    let mailed = mail.key("o-1").run(|_| async { Ok::<_, Error>("mailed".to_owned()) }).await?;
+                    let mailed =
+                        mail.key("o-1").run(|_| async { Ok::<_, Error>("mailed".to_owned()) }).await?;
                     Ok::<_, Error>((mailed, runs.count()))
                 })
                 .await

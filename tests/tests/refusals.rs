@@ -37,7 +37,10 @@ async fn a_duplicate_of_a_running_call_is_in_progress() {
     assert_eq!((error.code(), error.is_retryable(), error.http_status()), ("in-progress", true, 409));
     assert_eq!(error.operation(), Some("charge"));
     let retry_after = error.retry_after().unwrap();
-    assert!(retry_after > Duration::from_secs(25) && retry_after <= Duration::from_secs(30), "{retry_after:?}");
+    assert!(
+        retry_after > Duration::from_secs(25) && retry_after <= Duration::from_secs(30),
+        "{retry_after:?}"
+    );
 }
 
 #[tokio::test]
@@ -55,7 +58,9 @@ async fn other_arguments_are_a_reused_key_after_completion_and_the_first_ones_st
     let charge = idempotency.operation("charge");
     let (first, other) = (Order::new("o-1", 5), Order::new("o-1", 6));
     let runs = Runs::default();
-    let call = |order: &Order| charge.key(&order.id).fingerprint(order).run(|_| async { Ok::<_, Error>(runs.count()) });
+    let call = |order: &Order| {
+        charge.key(&order.id).fingerprint(order).run(|_| async { Ok::<_, Error>(runs.count()) })
+    };
     assert_eq!(call(&first).await.unwrap(), 1);
     assert_eq!(call(&other).await.unwrap_err().code(), "key-reused");
     assert_eq!(call(&first).await.unwrap(), 1);
@@ -97,10 +102,15 @@ async fn what_is_null_or_empty_is_no_key() {
     let missing = |key: serde_json::Value| {
         let call = idempotency.operation("charge").key(&key);
         let runs = runs.clone();
-        async move { call.run(|_| async { Ok::<_, Error>(runs.count()) }).await.is_err_and(|e| e.code() == "missing-key") }
+        async move {
+            call.run(|_| async { Ok::<_, Error>(runs.count()) })
+                .await
+                .is_err_and(|e| e.code() == "missing-key")
+        }
     };
     use serde_json::json;
-    for key in [json!(null), json!(""), json!(" \t"), json!([]), json!({}), json!([null]), json!({"a": null})] {
+    for key in [json!(null), json!(""), json!(" \t"), json!([]), json!({}), json!([null]), json!({"a": null})]
+    {
         assert!(missing(key.clone()).await, "{key}");
     }
     assert_eq!((runs.total(), records(&store).await.len()), (0, 0));
@@ -163,15 +173,16 @@ async fn names_that_leave_no_room_for_a_key_are_refused() {
         let call = idempotency.operation(name).key("o-1");
         assert_eq!(call.run(|_| async { Ok::<(), Error>(()) }).await.unwrap_err().code(), "not-configured");
     }
-    let namespace = Idempotency::builder().store(tests::on_memory().1).namespace("n".repeat(181)).build();
+    let namespace = Idempotency::builder().store(on_memory().1).namespace("n".repeat(181)).build();
     assert_eq!(namespace.unwrap_err(), ConfigError::Namespace);
 }
 
 #[test]
 fn settings_that_cannot_work_are_refused_with_their_names() {
-    let build = |settings: fn(idempotent_runtime::IdempotencyBuilder) -> idempotent_runtime::IdempotencyBuilder| {
-        settings(Idempotency::builder().store(tests::on_memory().1)).build().unwrap_err().to_string()
-    };
+    let build =
+        |settings: fn(idempotent_runtime::IdempotencyBuilder) -> idempotent_runtime::IdempotencyBuilder| {
+            settings(Idempotency::builder().store(on_memory().1)).build().unwrap_err().to_string()
+        };
     assert!(build(|b| b.ttl(Duration::ZERO)).contains("`ttl`"));
     assert!(build(|b| b.lease(Duration::from_micros(1))).contains("`lease`"));
     assert!(build(|b| b.unknown_ttl(Duration::ZERO)).contains("`unknown_ttl`"));
@@ -182,7 +193,7 @@ fn settings_that_cannot_work_are_refused_with_their_names() {
 
 #[tokio::test]
 async fn operations_and_namespaces_and_composite_keys_do_not_meet() {
-    let store = tests::on_memory().1;
+    let store = on_memory().1;
     let runs = Runs::default();
     let mut seen = BTreeMap::new();
     for (namespace, operation, parts) in [

@@ -5,6 +5,7 @@ use serde::ser::{self, Serialize};
 use super::encoder::{Encoder, Error};
 use super::number::{self, JsonNumber};
 use super::sink::OpenMap;
+use super::skip::{Cursor, Step};
 
 type Result<T = ()> = std::result::Result<T, Error>;
 
@@ -63,13 +64,13 @@ impl Fields<'_, '_> {
                 return value.serialize(JsonNumber(|text: &str| number::write(encoder, text)));
             }
         };
-        let around = encoder.cursor;
-        let Some(below) = around.enter(name.as_bytes()) else { return Ok(()) };
-        encoder.cursor = below;
+        let below = match encoder.cursor.follow(name.as_bytes()) {
+            None => Cursor::LOST,
+            Some(Step::Inside(below)) => below,
+            Some(Step::Skip) => return Ok(()),
+        };
         encoder.field = Some(name);
-        let written = value.serialize(&mut **encoder);
-        encoder.cursor = around;
-        written
+        encoder.within(below, |encoder| value.serialize(encoder))
     }
 
     #[inline]
@@ -103,14 +104,23 @@ fields!(SerializeStruct, SerializeStructVariant);
 pub(super) struct MapEntries<'e, 'a> {
     encoder: &'e mut Encoder<'a>,
     map: OpenMap,
-    /// The cursor for the value of the key that was written last, or `None` when that entry is left out.
-    below: Option<super::skip::Cursor>,
+    value: Next,
+}
+
+/// What happens to the next value.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Left out, as its key was. So is a value without a key.
+    Skip,
+    Write,
+    /// Written, with some skip path leading further into it.
+    Follow(Cursor),
 }
 
 impl<'e, 'a> MapEntries<'e, 'a> {
     pub(super) fn new(encoder: &'e mut Encoder<'a>) -> Self {
         let map = encoder.sink.open_map();
-        Self { encoder, map, below: None }
+        Self { encoder, map, value: Next::Skip }
     }
 }
 
@@ -120,29 +130,31 @@ impl ser::SerializeMap for MapEntries<'_, '_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result {
         let encoder = &mut *self.encoder;
-        let (around, present) = (encoder.cursor, encoder.present);
         encoder.sink.open_entry();
-        encoder.cursor = around.lost();
-        let written = key.serialize(&mut *encoder);
-        (encoder.cursor, encoder.present) = (around, present);
-        written?;
-        self.below = match encoder.sink.close_key() {
-            Some(name) if around.is_live() => around.enter(name),
-            _ => Some(around.lost()),
+        let present = encoder.present;
+        encoder.within(Cursor::LOST, |encoder| key.serialize(encoder))?;
+        encoder.present = present;
+        let name = encoder.sink.close_key();
+        self.value = match name.and_then(|name| encoder.cursor.follow(name)) {
+            None => Next::Write,
+            Some(Step::Inside(below)) => Next::Follow(below),
+            Some(Step::Skip) => {
+                encoder.sink.drop_entry();
+                Next::Skip
+            }
         };
-        if self.below.is_none() {
-            encoder.sink.drop_entry();
-        }
         Ok(())
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result {
-        let Some(below) = self.below.take() else { return Ok(()) };
-        let around = std::mem::replace(&mut self.encoder.cursor, below);
-        let written = value.serialize(&mut *self.encoder);
-        self.encoder.cursor = around;
-        self.encoder.sink.close_entry();
-        written
+        let encoder = &mut *self.encoder;
+        match std::mem::replace(&mut self.value, Next::Skip) {
+            Next::Skip => return Ok(()),
+            Next::Write => encoder.within(Cursor::LOST, |encoder| value.serialize(encoder))?,
+            Next::Follow(below) => encoder.within(below, |encoder| value.serialize(encoder))?,
+        }
+        encoder.sink.close_entry();
+        Ok(())
     }
 
     fn end(self) -> Result {

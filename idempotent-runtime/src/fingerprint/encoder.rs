@@ -15,11 +15,15 @@ const MAX_DEPTH: usize = 128;
 
 /// Why a value could not be serialized.
 #[derive(Debug)]
-pub(crate) struct Error(String);
+pub(crate) struct Error(Box<Reason>);
+
+/// Boxed, so that a `Result` fits into a register.
+#[derive(Debug)]
+struct Reason(String);
 
 impl serde::ser::Error for Error {
     fn custom<T: Display>(reason: T) -> Self {
-        Self(reason.to_string())
+        Self(Box::new(Reason(reason.to_string())))
     }
 }
 
@@ -27,7 +31,7 @@ impl std::error::Error for Error {}
 
 impl Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.0)
     }
 }
 
@@ -81,6 +85,18 @@ impl<'a> Encoder<'a> {
         self.present = true;
         self.start();
         self.sink
+    }
+
+    /// Writes something with another cursor, if it is another: most calls skip nothing.
+    #[inline]
+    pub(super) fn within(&mut self, cursor: Cursor, write: impl FnOnce(&mut Self) -> Result) -> Result {
+        if !self.cursor.is_live() {
+            return write(self);
+        }
+        let around = std::mem::replace(&mut self.cursor, cursor);
+        let written = write(self);
+        self.cursor = around;
+        written
     }
 
     #[inline]

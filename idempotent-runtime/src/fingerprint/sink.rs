@@ -71,7 +71,11 @@ impl Sink {
 
     #[inline]
     pub(super) fn byte(&mut self, byte: u8) {
-        self.raw(&[byte]);
+        if self.open_maps > 0 {
+            self.arena.push(byte);
+        } else {
+            self.raw(&[byte]);
+        }
     }
 
     #[inline]
@@ -89,10 +93,13 @@ impl Sink {
     /// A tag and the first `significant` of eight bytes.
     #[inline]
     pub(super) fn word(&mut self, tag: u8, bytes: [u8; 8], significant: usize) {
-        if self.open_maps == 0
-            && let Some([first, rest @ ..]) = self.slot(9)
-        {
-            // All eight are copied, since a copy of a fixed length is a single move.
+        // All eight are copied, since a copy of a fixed length is a single move.
+        if self.open_maps > 0 {
+            self.arena.push(tag);
+            let end = self.arena.len() + significant;
+            self.arena.extend_from_slice(&bytes);
+            self.arena.truncate(end);
+        } else if let Some([first, rest @ ..]) = self.slot(9) {
             *first = tag;
             rest.copy_from_slice(&bytes);
             self.filled += 1 + significant;
@@ -133,7 +140,6 @@ impl Sink {
         self.buffer.get_mut(self.filled..self.filled + len)
     }
 
-    #[cold]
     fn flush(&mut self) {
         self.hash.update(self.buffer.get(..self.filled).unwrap_or(&self.buffer));
         self.filled = 0;
@@ -185,12 +191,10 @@ impl Sink {
         let Some(entry) = self.entries.last_mut() else { return };
         entry.end = self.arena.len();
         let content = self.arena.get(entry.content..).unwrap_or_default();
-        let prefix = content.first_chunk().copied().unwrap_or_else(|| {
-            let mut padded = [0; 8];
-            padded.iter_mut().zip(content).for_each(|(to, from)| *to = *from);
-            padded
-        });
-        entry.prefix = u64::from_be_bytes(prefix);
+        entry.prefix = match content.first_chunk() {
+            Some(chunk) => u64::from_be_bytes(*chunk),
+            None => content.iter().rfold(0, |prefix, byte| prefix >> 8 | u64::from(*byte) << 56),
+        };
     }
 
     pub(super) fn drop_entry(&mut self) {

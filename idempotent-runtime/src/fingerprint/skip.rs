@@ -7,43 +7,55 @@ pub type Skip = &'static [&'static [&'static str]];
 /// How far the names from the argument to the present value agree with the paths.
 ///
 /// All paths that agree so far begin with the same names, so that beginning alone says which they are: however many
-/// paths there are, the cursor is one slice.
+/// paths there are, the cursor is two slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
+    /// Empty when no path leads here.
     paths: Skip,
-    /// The names gone through, or `None` when no path begins with them.
-    prefix: Option<&'static [&'static str]>,
+    /// The names gone through.
+    prefix: &'static [&'static str],
+}
+
+/// What a name leads to.
+pub(super) enum Step {
+    /// The end of a path: the value is left out.
+    Skip,
+    /// A value inside which some path may end.
+    Inside(Cursor),
 }
 
 impl Cursor {
+    /// Where no path leads.
+    pub(super) const LOST: Self = Self::new(&[]);
+
     /// At an argument.
     pub(super) const fn new(paths: Skip) -> Self {
-        Self { paths, prefix: if paths.is_empty() { None } else { Some(&[]) } }
-    }
-
-    /// No path is followed here, whatever names come.
-    pub(super) const fn lost(self) -> Self {
-        Self { paths: self.paths, prefix: None }
+        Self { paths, prefix: &[] }
     }
 
     /// Whether some path may still match further down.
+    #[inline]
     pub(super) const fn is_live(self) -> bool {
-        self.prefix.is_some()
+        !self.paths.is_empty()
     }
 
-    /// One name further down, or `None` when a path ends there: the value is left out.
-    pub(super) fn enter(self, name: &[u8]) -> Option<Self> {
-        let Some(prefix) = self.prefix else { return Some(self) };
-        let mut below = self.lost();
+    /// One name further down, or `None` when no path goes there.
+    #[inline]
+    pub(super) fn follow(self, name: &[u8]) -> Option<Step> {
+        if self.is_live() { self.search(name) } else { None }
+    }
+
+    fn search(self, name: &[u8]) -> Option<Step> {
+        let mut below = None;
         for path in self.paths {
-            let Some([next, rest @ ..]) = path.strip_prefix(prefix) else { continue };
+            let Some([next, rest @ ..]) = path.strip_prefix(self.prefix) else { continue };
             if next.as_bytes() == name {
                 if rest.is_empty() {
-                    return None;
+                    return Some(Step::Skip);
                 }
-                below.prefix = path.get(..=prefix.len());
+                below = path.get(..=self.prefix.len());
             }
         }
-        Some(below)
+        below.map(|prefix| Step::Inside(Self { paths: self.paths, prefix }))
     }
 }

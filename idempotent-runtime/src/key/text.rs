@@ -1,21 +1,24 @@
 //! Escaped text: what a key is made of.
 
-/// Appends `text` with `%`, `/`, `~`, `!`, whitespace and control characters as percent-encoded bytes.
-pub(super) fn escape(out: &mut String, text: &str) {
+use std::borrow::Cow;
+
+/// `text` with `%`, `/`, `~`, `!`, whitespace and control characters as percent-encoded bytes.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     if text.bytes().all(is_plain) {
-        out.push_str(text);
-        return;
+        return text.into();
     }
+    let mut escaped = String::with_capacity(text.len() * 3);
     for char in text.chars() {
         if matches!(char, '%' | '/' | '~' | '!') || char.is_whitespace() || char.is_control() {
             for byte in char.encode_utf8(&mut [0; 4]).bytes() {
-                out.push('%');
-                out.extend(hex(byte).map(|digit| digit.to_ascii_uppercase()));
+                escaped.push('%');
+                escaped.extend(hex(byte).map(|digit| digit.to_ascii_uppercase()));
             }
         } else {
-            out.push(char);
+            escaped.push(char);
         }
     }
+    escaped.into()
 }
 
 /// Visible ASCII that stands for itself.
@@ -28,7 +31,7 @@ pub(super) fn quote(out: &mut String, text: &str) {
     if reads_as_another_type(text) {
         out.push('\'');
     }
-    escape(out, text);
+    out.push_str(&escaped(text));
 }
 
 fn reads_as_another_type(text: &str) -> bool {
@@ -47,14 +50,4 @@ pub(super) fn digest(out: &mut String, digest: &[u8; 32]) {
 /// The two digits of a byte.
 fn hex(byte: u8) -> [char; 2] {
     [byte >> 4, byte & 0xf].map(|digit| char::from_digit(digit.into(), 16).unwrap_or_default())
-}
-
-/// How many bytes `text` takes when escaped.
-pub(super) fn escaped_len(text: &str) -> usize {
-    if text.bytes().all(is_plain) {
-        return text.len();
-    }
-    let mut escaped = String::with_capacity(text.len() * 3);
-    escape(&mut escaped, text);
-    escaped.len()
 }

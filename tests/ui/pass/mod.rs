@@ -26,6 +26,7 @@ pub mod closures;
 pub mod configured;
 pub mod const_generics;
 pub mod control_flow;
+pub mod dead_code;
 pub mod deprecated;
 pub mod detached;
 pub mod diverging;

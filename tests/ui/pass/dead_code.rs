@@ -1,12 +1,11 @@
-//! A function that nobody calls is reported at its name.
+//! A function that nobody calls is reported, once.
 
 #![deny(warnings)]
 
-use ui_tests::*;
+use crate::props::*;
 
+#[expect(dead_code)]
 #[idempotent(key = "order.id")]
 async fn charge(order: Order) -> Result<u64, Failure> {
     Ok(order.amount)
 }
-
-fn main() {}

@@ -1,0 +1,121 @@
+//! Choosing a store by its URL.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::doctor::{Finding, Severity};
+use crate::store::{Store, StoreError};
+
+/// The schemes, and the feature that each needs.
+const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
+
+/// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
+///
+/// | URL | store |
+/// | --- | --- |
+/// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
+/// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
+///
+/// What only weakens the promise is a warning in the log.
+///
+/// # Errors
+/// Says what is wrong with the URL, which feature is missing, what the store answered, or what about it breaks the
+/// promise.
+pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    let store = open(url).await?;
+    let findings = store.examine().await?;
+    for finding in &findings {
+        tracing::warn!(target: "idempotent", store = store.name(), "{finding}");
+    }
+    if findings.iter().any(|finding| finding.severity == Severity::Breaks) {
+        return Err(ConnectError::Unsafe(findings));
+    }
+    Ok(store)
+}
+
+async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
+    match scheme {
+        #[cfg(feature = "memory")]
+        "memory" => Ok(Arc::new(crate::stores::MemoryStore::new())),
+        #[cfg(feature = "sqlite-unbundled")]
+        "sqlite" => {
+            let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+            if path.is_empty() || path.starts_with(':') {
+                let reason = "a SQLite URL names a file, for example `sqlite:idempotency.db`; for a store that is \
+                              gone with the process use `memory:`";
+                return Err(ConnectError::Invalid { reason });
+            }
+            Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
+        }
+        scheme => Err(unknown(scheme)),
+    }
+}
+
+/// The error for a scheme that no compiled store has.
+fn unknown(scheme: &str) -> ConnectError {
+    match SCHEMES.iter().find(|(known, _)| *known == scheme) {
+        Some((_, feature)) => ConnectError::FeatureMissing { feature },
+        None => ConnectError::UnknownScheme { scheme: scheme.chars().take(40).collect() },
+    }
+}
+
+/// Why a URL gave no store. The URL itself is not in it, because it may hold a password.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No store has this scheme.
+    UnknownScheme {
+        /// What stands before the first colon.
+        scheme: String,
+    },
+    /// The store is not compiled in.
+    FeatureMissing {
+        /// The feature of this crate that it needs.
+        feature: &'static str,
+    },
+    /// The rest of the URL does not say what the store needs to know.
+    Invalid {
+        /// What is missing or wrong.
+        reason: &'static str,
+    },
+    /// The store could not be reached, or refused.
+    Store(StoreError),
+    /// The store works, and would break the promise.
+    Unsafe(Vec<Finding>),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownScheme { scheme } => {
+                write!(f, "there is no store with the URL scheme `{scheme}`; there are")?;
+                SCHEMES.iter().try_for_each(|(known, _)| write!(f, " `{known}:`"))
+            }
+            Self::FeatureMissing { feature } => {
+                write!(f, "this store needs the feature `{feature}` of idempotent-runtime")
+            }
+            Self::Invalid { reason } => f.write_str(reason),
+            Self::Store(error) => fmt::Display::fmt(error, f),
+            Self::Unsafe(findings) => {
+                f.write_str("the store is not safe to use")?;
+                findings.iter().try_for_each(|finding| write!(f, "\n- {finding}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for ConnectError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
