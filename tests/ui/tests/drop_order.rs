@@ -22,6 +22,7 @@ impl Drop for Noisy {
 struct Pair(Noisy, Noisy);
 
 impl Pair {
+    #[expect(clippy::unused_async, reason = "what the other is compared with")]
     async fn plain(self, id: u32, last: Noisy) -> Result<u32, Error> {
         let moved = self.0;
         let _ = (&moved, &last);
