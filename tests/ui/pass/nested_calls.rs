@@ -1,0 +1,29 @@
+//! Annotated calls inside one another. <https://github>.com/tokio-rs/tracing/issues/616
+
+#![deny(warnings)]
+
+use crate::props::*;
+
+macro_rules! chain {
+    ($name:ident) => {
+        #[idempotent(key = "id")]
+        pub async fn $name(id: u32) -> Result<u32, Failure> {
+            Ok(id)
+        }
+    };
+    ($name:ident $next:ident $($rest:ident)*) => {
+        #[idempotent(key = "id")]
+        pub async fn $name(id: u32) -> Result<u32, Failure> {
+            $next(id).await
+        }
+        chain!($next $($rest)*);
+    };
+}
+
+chain!(a b c d e f g h i j k);
+
+#[test]
+fn compiles() {
+    fn is_send<T: Send>(_: T) {}
+    is_send(a(1));
+}
