@@ -9,7 +9,6 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use pin_project_lite::pin_project;
 use serde::Serialize;
-use tokio::task::futures::TaskLocalFuture;
 
 use crate::attempt::Attempt;
 use crate::background::{Background, BoxFuture};
@@ -66,9 +65,13 @@ pin_project! {
     /// A body at work, then its recording.
     ///
     /// Written by hand because an `async fn` would hold the body twice: once as its argument, once where it is polled.
+    ///
+    /// The body stands in it as it is: each wrapper around it would be one more layer for the compiler to look through,
+    /// and annotated functions that call each other would soon be too deep.
     pub struct Run<R, P, F> {
         #[pin]
-        body: TaskLocalFuture<Context, F>,
+        body: F,
+        context: Context,
         policy: P,
         stage: Stage<R>,
         answer: PhantomData<fn() -> R>,
@@ -83,7 +86,7 @@ enum Stage<R> {
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
 pub(crate) fn run<R, P, F: Future<Output = R>>(running: Running, policy: P, body: F) -> Run<R, P, F> {
-    Run { body: running.body_context().scope(body), policy, stage: Stage::Body(running), answer: PhantomData }
+    Run { body, context: running.body_context(), policy, stage: Stage::Body(running), answer: PhantomData }
 }
 
 impl<R, P, F> Future for Run<R, P, F>
@@ -100,7 +103,8 @@ where
             match this.stage {
                 Stage::Body(running) => {
                     running.polling();
-                    let Poll::Ready(answer) = this.body.as_mut().poll(cx) else {
+                    let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
+                    let Poll::Ready(answer) = polled else {
                         running.pending();
                         return Poll::Pending;
                     };

@@ -17,7 +17,9 @@
 //!
 //! Whatever need not be generic is not, so that an annotated function costs little to compile.
 
+use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -211,18 +213,40 @@ pub enum Begun<R> {
 /// Reserves the key, or finds the result.
 ///
 /// Key and fingerprint are finished before this returns, so that they take no room in the future.
-pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> impl Future<Output = Begun<R>>
+pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> Begin<'_, R, P>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    let beginning = beginning(prepared);
-    async move {
-        match beginning.await {
+    Begin { beginning: beginning(prepared), on_error, answer: PhantomData }
+}
+
+/// The beginning of a call. Named, so that the compiler can say what is wrong with a return type without quoting it.
+pub struct Begin<'p, R, P> {
+    beginning: BoxFuture<Result<Beginning, Error>>,
+    on_error: &'p P,
+    answer: PhantomData<fn() -> R>,
+}
+
+impl<R, P> Future for Begin<'_, R, P>
+where
+    R: Fallible<Ok: DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+{
+    type Output = Begun<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
+        Poll::Ready(match ready!(self.beginning.as_mut().poll(cx)) {
             Ok(Beginning::Run(running)) => Begun::Run(running),
-            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
+            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, self.on_error))),
             Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
-        }
+        })
+    }
+}
+
+impl<R, P> fmt::Debug for Begin<'_, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begin").finish_non_exhaustive()
     }
 }
 

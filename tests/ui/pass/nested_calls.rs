@@ -20,7 +20,7 @@ macro_rules! chain {
     };
 }
 
-chain!(a b c d e f g h i j k);
+chain!(a b c d e f g h i j k l m n o);
 
 #[test]
 fn compiles() {
