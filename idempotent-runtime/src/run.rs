@@ -2,12 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use pin_project_lite::pin_project;
 use serde::Serialize;
 
 use crate::attempt::Attempt;
@@ -61,22 +59,20 @@ impl Running {
     }
 }
 
-pin_project! {
-    /// A body at work, then its recording.
-    ///
-    /// Written by hand because an `async fn` would hold the body twice: once as its argument, once where it is polled.
-    ///
-    /// The body stands in it as it is: each wrapper around it would be one more layer for the compiler to look through,
-    /// and annotated functions that call each other would soon be too deep.
-    pub struct Run<R, P, F> {
-        #[pin]
-        body: F,
-        context: Context,
-        policy: P,
-        stage: Stage<R>,
-        answer: PhantomData<fn() -> R>,
-    }
+/// A body at work, then its recording.
+///
+/// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
+/// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
+pub struct Run<R, P, F> {
+    stage: Stage<R>,
+    context: Context,
+    policy: P,
+    // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
+    body: Pin<Box<F>>,
 }
+
+// Nothing in it is pinned but by its box.
+impl<R, P, F> Unpin for Run<R, P, F> {}
 
 enum Stage<R> {
     Body(Running),
@@ -86,7 +82,7 @@ enum Stage<R> {
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
 pub(crate) fn run<R, P, F: Future<Output = R>>(running: Running, policy: P, body: F) -> Run<R, P, F> {
-    Run { body, context: running.body_context(), policy, stage: Stage::Body(running), answer: PhantomData }
+    Run { body: Box::pin(body), context: running.body_context(), policy, stage: Stage::Body(running) }
 }
 
 impl<R, P, F> Future for Run<R, P, F>
@@ -97,10 +93,10 @@ where
 {
     type Output = R;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let mut this = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
+        let this = &mut *self;
         loop {
-            match this.stage {
+            match &mut this.stage {
                 Stage::Body(running) => {
                     running.polling();
                     let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
@@ -108,7 +104,7 @@ where
                         running.pending();
                         return Poll::Pending;
                     };
-                    let Stage::Body(running) = std::mem::replace(this.stage, Stage::Ended) else {
+                    let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
                         return Poll::Pending;
                     };
                     let answer = answer.into_result();
@@ -118,8 +114,8 @@ where
                             return Poll::Ready(R::from_result(answer));
                         }
                         Right::Protected(reservation) => {
-                            let ending = ending(&reservation, this.policy, &answer);
-                            *this.stage = Stage::Recording {
+                            let ending = ending(&reservation, &this.policy, &answer);
+                            this.stage = Stage::Recording {
                                 answer: Some(R::from_result(answer)),
                                 slot: reservation.attempt().call.slot.clone(),
                                 recording: reservation.end(ending),
@@ -131,7 +127,7 @@ where
                     let outcome = ready!(recording.as_mut().poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
-                    *this.stage = Stage::Ended;
+                    this.stage = Stage::Ended;
                     return answer.map_or(Poll::Pending, Poll::Ready);
                 }
                 // Polled after its end, which no executor does.
