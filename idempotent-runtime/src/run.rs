@@ -12,14 +12,17 @@ use serde::Serialize;
 use tokio::task::futures::TaskLocalFuture;
 
 use crate::attempt::Attempt;
-use crate::background::{Background, BoxFuture};
+use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::on_error::ErrorPolicy;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
-use crate::reservation::{Ending, Reservation};
+use crate::reservation::{Ending, Recording, Reservation};
 use crate::shim::Fallible;
 use crate::store::{Settled, Stored};
+
+/// Room enough for most results, so that encoding them never moves what is written already.
+const TYPICAL_RESULT: usize = 512;
 
 /// The right to run a body, protected or not.
 #[derive(Debug)]
@@ -75,7 +78,7 @@ pin_project! {
 
 enum Stage<R> {
     Body(Running),
-    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: BoxFuture<Outcome> },
+    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: Recording },
     Ended,
 }
 
@@ -122,7 +125,7 @@ where
                     }
                 }
                 Stage::Recording { answer, slot, recording } => {
-                    let outcome = ready!(recording.as_mut().poll(cx));
+                    let outcome = ready!(Pin::new(recording).poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
                     *this.stage = Stage::Ended;
@@ -163,7 +166,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
 ) -> Ending {
     let attempt = reservation.attempt();
     match answer {
-        Ok(value) => settle(reservation, serde_json::to_vec(value), Settled::Completed),
+        Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
             OnError::Replay if !attempt.gave_error() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
@@ -175,6 +178,12 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
             }
         },
     }
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(TYPICAL_RESULT);
+    serde_json::to_writer(&mut bytes, value)?;
+    Ok(bytes)
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.

@@ -30,7 +30,6 @@ use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
-use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
 use crate::error::Error;
@@ -225,9 +224,9 @@ enum Beginning {
     Run(Running),
 }
 
-fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
+fn beginning(prepared: Prepared) -> impl Future<Output = Result<Beginning, Error>> {
     let ready = prepared.ready();
-    Box::pin(async move {
+    async move {
         let begun = match ready {
             Ok(Ready::Protected(call)) => call::begin(call).await,
             Ok(Ready::Unprotected { context, slot }) => {
@@ -240,7 +239,7 @@ fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
             Ok(call::Begun::Replay(stored)) => Ok(Beginning::Replay(stored)),
             Err(error) => Err(refused(error)),
         }
-    })
+    }
 }
 
 /// Reads a stored result, and tells of it if it can be given.
