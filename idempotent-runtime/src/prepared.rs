@@ -46,7 +46,11 @@ impl Policies {
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 /// One call before it begins.
-pub struct Prepared {
+///
+/// Behind a pointer, because the state of the hash is large and a call is handed on several times before it begins.
+pub struct Prepared(Box<Parts>);
+
+struct Parts {
     handle: Option<Idempotency>,
     operation: OperationName,
     policies: Policies,
@@ -65,44 +69,52 @@ pub(crate) enum Ready {
 impl Prepared {
     /// A call of an annotated function.
     pub(crate) fn at(site: &'static Site, handle: Option<Idempotency>) -> Self {
-        let operation = OperationName::from_static(site.name);
-        Self { site: Some(site), ..Self::of(handle, operation, site.policies) }
+        Self::new(handle, OperationName::from_static(site.name), site.policies, Some(site))
     }
 
+    /// A call without a function of its own.
     pub(crate) fn of(handle: Option<Idempotency>, operation: OperationName, policies: Policies) -> Self {
-        Self {
-            handle,
-            operation,
-            policies,
-            site: None,
-            key: KeyParts::new(),
-            whole: false,
-            fingerprint: Fingerprinter::new(),
-        }
+        Self::new(handle, operation, policies, None)
+    }
+
+    fn new(
+        handle: Option<Idempotency>,
+        operation: OperationName,
+        policies: Policies,
+        site: Option<&'static Site>,
+    ) -> Self {
+        let (key, fingerprint) = (KeyParts::new(), Fingerprinter::new());
+        Self(Box::new(Parts { handle, operation, policies, site, key, whole: false, fingerprint }))
     }
 
     /// One part of the key, with the selector's text for errors.
     pub fn key<T: Serialize + ?Sized>(&mut self, selector: &'static str, value: &T) {
-        self.key.part(selector, value);
+        self.0.key.part(selector, value);
     }
 
     /// `key = "*"`: the fingerprint is the key.
     pub fn key_from_fingerprint(&mut self) {
-        self.whole = true;
+        self.0.whole = true;
     }
 
     /// One fingerprinted argument, or one value selected by `fingerprint = "…"`, without what is skipped in it.
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T, skip: Skip) {
-        self.fingerprint.argument_without(name, value, skip);
+        self.0.fingerprint.argument_without(name, value, skip);
     }
 
     /// The application is asked before a second run.
     pub(crate) fn reconciles(&mut self) {
-        self.policies.reconciles = true;
+        self.0.policies.reconciles = true;
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(mut self) -> Result<Ready, Error> {
+    pub(crate) fn ready(self) -> Result<Ready, Error> {
+        self.0.ready()
+    }
+}
+
+impl Parts {
+    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
@@ -194,6 +206,6 @@ fn unprotected(caller: Context) -> Context {
 impl fmt::Debug for Prepared {
     /// Without key and arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("operation", &self.operation).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("operation", &self.0.operation).finish_non_exhaustive()
     }
 }
