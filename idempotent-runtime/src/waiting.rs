@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::ask;
@@ -53,7 +54,11 @@ pub(crate) async fn news(core: &Arc<Core>, key: &RecordKey) -> Result<News, Arc<
             match report {
                 Report::News(news) => return Ok(news),
                 Report::Failed(error) => return Err(error),
-                Report::Gone => break,
+                Report::Gone => {
+                    // If it is this runtime that ends, it has to get at this task too.
+                    yield_now().await;
+                    break;
+                }
                 // The sender is in `lookout`, so that this cannot fail.
                 Report::NothingYet => drop(reports.changed().await),
             }
@@ -71,6 +76,8 @@ impl Waiting {
         let lookout = Arc::new(Lookout(watch::Sender::new(Report::NothingYet)));
         lookouts.insert(Arc::clone(key.shared()), Arc::downgrade(&lookout));
         let post = Post { core: Arc::clone(core), key: key.clone(), lookout: Arc::downgrade(&lookout) };
+        // A runtime that is shutting down drops the task at once, and that takes the lock again.
+        drop(lookouts);
         tokio::spawn(post.watch());
         lookout
     }

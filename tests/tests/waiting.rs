@@ -226,3 +226,28 @@ fn a_waiter_outlives_the_runtime_that_looked_out_for_it() {
     assert_eq!(waiting.block_on(waiter).unwrap().unwrap(), 7);
     assert_eq!(first_runtime.block_on(first).unwrap().unwrap(), 7);
 }
+
+#[test]
+fn a_waiter_on_a_runtime_that_is_shutting_down_does_not_block_it() {
+    let (idempotency, _) = on_memory();
+    let mut first = Box::pin(
+        idempotency.operation("charge").key("o-1").run(|_| std::future::pending::<Result<u32, Error>>()),
+    );
+    assert!(tests::poll_times(first.as_mut(), 1).is_pending());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (started, has_started) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    let (done, is_done) = std::sync::mpsc::channel();
+    runtime.spawn(async move {
+        started.send(()).unwrap();
+        may_go.recv().unwrap();
+        let mut waiter = Box::pin(duplicate(idempotency, WAIT, Runs::default()));
+        let waits = std::future::poll_fn(|cx| std::task::Poll::Ready(waiter.as_mut().poll(cx).is_pending()));
+        done.send(waits.await).unwrap();
+    });
+    has_started.recv().unwrap();
+    runtime.shutdown_background();
+    std::thread::sleep(Duration::from_millis(50));
+    go.send(()).unwrap();
+    assert!(is_done.recv_timeout(Duration::from_secs(20)).expect("the worker is not stuck"));
+}
