@@ -169,7 +169,9 @@ impl<P> OperationCall<P> {
     {
         match begin::<R, P>(self.prepared, &self.on_error).await {
             Begun::Answer(answer) => answer,
-            Begun::Run(running) => {
+            Begun::Run(mut running) => {
+                // What the closure does before it gives its future is a part of the body.
+                running.polling();
                 let body = body(running.attempt());
                 run(running, self.on_error, body).await
             }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
+use crate::attempt::Attempt;
+use crate::background::Background;
 use crate::call::Call;
 use crate::context::{Context, Slot};
 use crate::error::Error;
@@ -40,6 +42,9 @@ impl Policies {
     };
 }
 
+/// The shortest ttl and lease.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
+
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 /// One call before it begins.
@@ -56,7 +61,7 @@ pub struct Prepared {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
 }
 
 impl Prepared {
@@ -113,8 +118,10 @@ impl Prepared {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot });
+            let background = core.background.clone();
+            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
         }
+        self.check_durations()?;
         self.check_name(&core)?;
 
         let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
@@ -133,7 +140,8 @@ impl Prepared {
                 OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
                 OnMissingKey::Run => {
                     events::unprotected(&operation, "its key is missing");
-                    Ok(Ready::Unprotected { context: unprotected(caller), slot })
+                    let background = core.background.clone();
+                    Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
                 }
             };
         }
@@ -159,6 +167,17 @@ impl Prepared {
         })))
     }
 
+    /// What a handle refuses when it is built, an operation cannot ask for either: with a lease of nothing two bodies
+    /// would run beside each other, and a ttl of nothing would keep no result.
+    fn check_durations(&self) -> Result<(), Error> {
+        let Policies { ttl, lease, .. } = self.policies;
+        if [ttl, lease].into_iter().flatten().any(|duration| duration < SHORTEST) {
+            let reason = "the operation's `ttl` and `lease` must be at least a millisecond";
+            return Err(Error::NotConfigured { operation: self.operation.clone(), reason });
+        }
+        Ok(())
+    }
+
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
     fn check_name(&self, core: &crate::idempotency::Core) -> Result<(), Error> {
         if self.site.is_some_and(|site| site.is_known_to(core.id)) {
@@ -179,7 +198,7 @@ impl Prepared {
 
 /// The context of a body that runs unprotected.
 fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(crate::attempt::Attempt::UNPROTECTED), ..caller }
+    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
 }
 
 impl fmt::Debug for Prepared {
