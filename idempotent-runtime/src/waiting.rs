@@ -23,7 +23,7 @@ const PAUSE_BESIDE_NOTIFICATION: Duration = Duration::from_secs(2);
 pub(crate) enum News {
     /// It was settled.
     Settled(Box<Record>),
-    /// It is gone, or its lease is over: try to reserve.
+    /// It is gone, its lease is over, or it is another one: try to reserve.
     Free,
 }
 
@@ -107,6 +107,7 @@ impl Post {
     /// Looks at the record again and again. Ends early when nobody waits any more.
     async fn look_until_changed(&self) -> Report {
         let mut pause = FIRST_PAUSE;
+        let mut arguments = None;
         while self.lookout.strong_count() > 0 {
             let notified = self.notification().await;
             let record =
@@ -117,6 +118,12 @@ impl Post {
                 Ok(None) => return Report::News(News::Free),
                 Ok(Some(record)) => match record.state {
                     State::Running { lease_left, .. } if lease_left.is_zero() => {
+                        return Report::News(News::Free);
+                    }
+                    // Who waited for other arguments need not wait for these to end: they are refused now.
+                    State::Running { .. }
+                        if *arguments.get_or_insert(record.fingerprint) != record.fingerprint =>
+                    {
                         return Report::News(News::Free);
                     }
                     State::Running { lease_left, .. } => lease_left,

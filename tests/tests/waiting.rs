@@ -98,6 +98,29 @@ async fn a_dropped_waiter_changes_nothing() {
     assert_eq!(duplicate(idempotency, WAIT, Runs::default()).await.unwrap(), 7);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_waiter_whose_key_is_taken_for_other_arguments_is_refused_at_once() {
+    let (idempotency, _) = on_memory();
+    let hold = |argument: u32, seconds: u64, result: Result<u32, Error>| {
+        let call = idempotency.operation("charge").wait(WAIT).key("o-1").fingerprint(&argument);
+        call.run(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            result
+        })
+    };
+    let started = Instant::now();
+    let two_after_another = async {
+        assert!(hold(1, 2, Err(Error::NoAttempt)).await.is_err());
+        assert_eq!(hold(2, 5, Ok(2)).await.unwrap(), 2);
+    };
+    let waiter = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refused = hold(1, 0, Ok(1)).await.unwrap_err();
+        assert_eq!((refused.code(), started.elapsed().as_secs()), ("key-reused", 2));
+    };
+    tokio::join!(two_after_another, waiter);
+}
+
 #[tokio::test]
 async fn a_wait_cycle_ends() {
     let (idempotency, _) = on_memory_with(|builder| builder.wait(Duration::from_millis(200)));
