@@ -20,6 +20,8 @@ use crate::store::{Grant, Write};
 pub struct Attempt {
     /// `None` in a body that runs unprotected.
     owned: Option<Arc<Owned>>,
+    /// The protected attempt around a body that runs unprotected.
+    around: Option<Arc<Owned>>,
 }
 
 /// An attempt that was granted a record.
@@ -38,14 +40,25 @@ pub(crate) struct Owned {
 }
 
 impl Attempt {
-    pub(crate) const UNPROTECTED: Self = Self { owned: None };
+    pub(crate) const UNPROTECTED: Self = Self { owned: None, around: None };
 
-    pub(crate) fn of(owned: &Arc<Owned>) -> Self {
-        Self { owned: Some(Arc::clone(owned)) }
+    /// That of an unprotected body which is called inside the body of `outer`.
+    pub(crate) fn unprotected_in(outer: Option<&Self>) -> Self {
+        Self { owned: None, around: outer.and_then(Self::nearest).cloned() }
     }
 
+    pub(crate) fn of(owned: &Arc<Owned>) -> Self {
+        Self { owned: Some(Arc::clone(owned)), around: None }
+    }
+
+    /// This attempt if it is protected.
     pub(crate) fn owned(&self) -> Option<&Arc<Owned>> {
         self.owned.as_ref()
+    }
+
+    /// This attempt if it is protected, else the protected one around it.
+    pub(crate) fn nearest(&self) -> Option<&Arc<Owned>> {
+        self.owned.as_ref().or(self.around.as_ref())
     }
 
     /// The key of the call. `None` in a body that runs unprotected.

@@ -29,9 +29,9 @@ impl Background {
 
     /// Waits until nothing is at work.
     pub(crate) async fn drain(&self) {
+        // A closed tracker takes new tasks as well. Opened again, it would never wake another who waits beside this one.
         self.0.close();
         self.0.wait().await;
-        self.0.reopen();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,7 +18,7 @@ use crate::context;
 use crate::events;
 use crate::heartbeat::Heartbeat;
 use crate::outcome::{Outcome, Unrecorded};
-use crate::store::{Release, Settled, StoreResult, Write};
+use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
 
 /// The right to run the body, held by one attempt.
 ///
@@ -137,7 +138,7 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
 /// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
-    let mut writing = pin!(write(call, ending));
+    let mut writing = pin!(unless_it_panics(write(call, ending)));
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -156,6 +157,20 @@ async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heart
     };
     events::ended(call, attempt.number, outcome);
     outcome
+}
+
+/// A panic of the store as an error of the store: the body has run, and its value is its caller's all the same.
+async fn unless_it_panics(
+    writing: impl Future<Output = (StoreResult<Write>, Outcome)>,
+) -> (StoreResult<Write>, Outcome) {
+    let mut writing = pin!(writing);
+    poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
+            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
+            Poll::Ready((Err(error), Outcome::Executed))
+        })
+    })
+    .await
 }
 
 /// Writes the ending, and says what it means for the caller if it is written.
