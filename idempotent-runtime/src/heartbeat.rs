@@ -49,6 +49,8 @@ async fn beat(attempt: Arc<Owned>) {
                 confirmed_at = asked_at;
                 next = asked_at + interval;
             }
+            // The end of the body is being recorded, and is recorded.
+            Ok(Ok(Write::Lost)) if attempt.has_ended() => return,
             Ok(Ok(Write::Lost)) => {
                 events::lease_lost(call);
                 return attempt.lose();

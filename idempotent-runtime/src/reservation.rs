@@ -20,6 +20,9 @@ use crate::heartbeat::Heartbeat;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
 
+/// How many tasks a handle may have in the background before it gives no more keys back.
+const MOST_IN_BACKGROUND: usize = 10_000;
+
 /// The right to run the body, held by one attempt.
 ///
 /// Dropped before the body was first polled, it gives the key back: nothing has happened. Dropped after that, it
@@ -68,6 +71,7 @@ impl Reservation {
     /// Notes that the body is about to be polled.
     pub(crate) fn polling(&mut self) {
         self.phase = Phase::Running;
+        self.attempt.polling();
     }
 
     /// Notes that the body did not end at once: from now on its lease is renewed.
@@ -80,6 +84,7 @@ impl Reservation {
     /// Records the end of the body.
     pub(crate) fn end(mut self, ending: Ending) -> Recording {
         self.phase = Phase::Ended;
+        self.attempt.end();
         let attempt = Arc::clone(&self.attempt);
         let core = &self.attempt.call.core;
         let work = Handoff::new(&core.background, Box::pin(record(attempt, ending, self.heartbeat.take())));
@@ -126,7 +131,13 @@ impl Drop for Reservation {
 }
 
 /// Ends an attempt in the background, for as long as the handle's patience lasts.
+///
+/// In an outage every call leaves such a task behind. Past a bound they are not worth their memory, nor the storm when the
+/// store is back: the leases end by themselves, and correctness never rests on this.
 pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
+    if call.core.background.len() >= MOST_IN_BACKGROUND {
+        return events::not_given_back(call);
+    }
     let released = release(call, how);
     call.core.background.spawn(async move {
         // Whether it succeeds is not this call's business any more: at worst the lease ends by itself.

@@ -202,7 +202,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     match answer {
         Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
-            OnError::Replay if !attempt.gave_error() => {
+            OnError::Replay if !attempt.passes_error_on() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.

@@ -425,3 +425,24 @@ async fn a_panic_before_the_closure_gives_its_future_is_a_panic_of_the_body() {
     idempotency.shutdown().await;
     assert_eq!(charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(2) }).await, unknown());
 }
+
+#[tokio::test]
+async fn an_error_of_the_library_that_the_body_dealt_with_does_not_change_what_its_own_error_means() {
+    let (idempotency, _) = on_memory();
+    let outer = idempotency.operation("outer").replay_errors();
+    let inner = idempotency.operation("inner");
+    inner.key("k").fingerprint(&1).run(|_| async { Ok::<_, ChargeError>(1) }).await.unwrap();
+    let runs = Runs::default();
+    for _ in 0..2 {
+        let reused = inner.key("k").fingerprint(&2);
+        let result = outer.key("k").run(|_| async {
+            let ignored = reused.run(|_| async { Ok::<u32, ChargeError>(1) }).await;
+            assert_eq!(ignored, Err(ChargeError::code("key-reused")));
+            runs.count();
+            tokio::task::yield_now().await;
+            DECLINED
+        });
+        assert_eq!(result.await, DECLINED);
+    }
+    assert_eq!(runs.total(), 1, "declined is the result, and is replayed");
+}

@@ -30,6 +30,10 @@ impl Ledger {
     /// Opens the ledger, and makes it if there is none.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let ledger = Self { path: path.to_owned(), file: open(path).map_err(naming(path))? };
+        if !ledger.file.metadata()?.is_file() {
+            let reason = format!("{} is no file that charges can be kept in", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
         // Whatever is in the way (the input, say, given as the ledger by mistake), it is said before anything is charged.
         ledger.balance()?;
         ledger.end_last_line().map_err(naming(path))?;
