@@ -106,7 +106,7 @@ where
                     running.polling();
                     let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
                     let Poll::Ready(answer) = polled else {
-                        running.pending();
+                        running.renew();
                         return Poll::Pending;
                     };
                     let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
@@ -150,11 +150,6 @@ impl Running {
         }
     }
 
-    /// Starts to renew the lease before the body.
-    pub(crate) fn renew(&mut self) {
-        self.pending();
-    }
-
     /// The error for an attempt before this one of which nobody knows what it did.
     pub(crate) fn unknown(&self) -> Error {
         let operation = match &self.0 {
@@ -164,9 +159,10 @@ impl Running {
         refused(Error::OutcomeUnknown { operation })
     }
 
-    fn pending(&mut self) {
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
-            reservation.pending();
+            reservation.renew();
         }
     }
 }
