@@ -40,7 +40,7 @@ impl RedisStore {
             Err(error) => return Err(fault::error(error, false)),
         };
         for failure in failed {
-            found.push(if failure.contains("READONLY") {
+            let finding = if failure.contains("READONLY") {
                 Finding::breaks(
                     "this server is a read-only replica",
                     "name the primary, or connect through Sentinel or to the cluster",
@@ -53,7 +53,10 @@ impl RedisStore {
             } else if failure.starts_with("PUBLISH") {
                 Finding::weakens(
                     format!("changes cannot be published ({failure}), so that waiting callers poll"),
-                    format!("let the user publish and subscribe to `{}changes` (ACL `&…`)", self.inner.prefix),
+                    format!(
+                        "let the user publish and subscribe to `{}changes` (ACL `&…`)",
+                        self.inner.prefix
+                    ),
                 )
             } else if failure.contains("NOREPLICAS") {
                 Finding::breaks(
@@ -69,7 +72,8 @@ impl RedisStore {
                         self.inner.prefix
                     ),
                 )
-            });
+            };
+            push(found, finding);
         }
         Ok(())
     }

@@ -36,8 +36,11 @@ impl RedisStore {
         let known = self.inner.clock.at(asked);
         let count = if known.is_some() { 2 } else { 3 };
         let mut commands = Pipeline::with_capacity(count);
-        commands.cmd("SET").arg(key).arg(first).arg("NX").arg("GET").arg("PX").arg(expires_after);
-        commands.cmd("PEXPIRETIME").arg(key);
+        let mut set = Cmd::with_capacity(7, key.len() + first.len() + 40);
+        set.arg("SET").arg(key).arg(first).arg("NX").arg("GET").arg("PX").arg(expires_after);
+        let mut expiry = Cmd::with_capacity(2, key.len() + 11);
+        expiry.arg("PEXPIRETIME").arg(key);
+        commands.add_command(set).add_command(expiry);
         if known.is_none() {
             commands.cmd("TIME");
         }
@@ -54,6 +57,10 @@ impl RedisStore {
         };
         let expires = match expires {
             Some(Value::Int(expires)) => u64::try_from(expires).ok(),
+            Some(Value::ServerError(_)) => {
+                self.use_scripts_only();
+                None
+            }
             _ => None,
         };
         match (shown, expires, now) {

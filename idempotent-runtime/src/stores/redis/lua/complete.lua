@@ -12,7 +12,12 @@ if state ~= 'r' then return 1 end
 local times, rest = sub(v, 64, 127), ARGV[4]
 if sub(times, 1, 16) == '0000000000000000' then
   local span = tonumber(sub(v, 96, 111)) + tonumber(sub(v, 112, 127))
-  local granted = (redis.call('PEXPIRETIME', key) - math.max(math.ceil(span / 1000), 2)) * 1000
+  local expiry = redis.pcall('PEXPIRETIME', key)
+  if type(expiry) ~= 'number' then
+    local time = redis.call('TIME')
+    expiry = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', key)
+  end
+  local granted = (expiry - math.max(math.ceil(span / 1000), 2)) * 1000
   times = string.format('%016d%016d', granted, granted) .. sub(v, 96, 127)
 end
 if ARGV[2] == 'u' then rest = sub(v, 131 + op) end

@@ -38,8 +38,10 @@ if v then
   operation, rest = sub(v, 128, 130 + n), sub(v, 131 + n)
   if fence == 0 then
     stamped = false
-    local expiry = call('PEXPIRETIME', key)
-    if expiry < 0 then return -2 end
+    local expiry = redis.pcall('PEXPIRETIME', key)
+    -- Where it is not allowed, the same but for a millisecond.
+    if type(expiry) ~= 'number' then expiry = math.floor(now / 1000) + call('PTTL', key) end
+    if expiry < now / 1000 then return -2 end
     created = (expiry - math.max(math.ceil((lease + unknown) / 1000), 2)) * 1000
     fence, lease = created, created + lease
   end
