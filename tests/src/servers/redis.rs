@@ -151,7 +151,7 @@ pub struct Sentinels {
     pub primary: Redis,
     /// Its replica.
     pub replica: Redis,
-    sentinels: Vec<(Server, u16)>,
+    watchers: Vec<(Server, u16)>,
 }
 
 impl Sentinels {
@@ -166,10 +166,10 @@ impl Sentinels {
         wait_until("the replica is in step", || {
             replica.ask(&["info", "replication"]).contains("master_link_status:up")
         });
-        let sentinels = (0..3).map(|_| sentinel(primary.port)).collect();
-        let sentinels = Self { primary, replica, sentinels };
+        let watchers = (0..3).map(|_| sentinel(primary.port)).collect();
+        let sentinels = Self { primary, replica, watchers };
         wait_until("the sentinels agree", || {
-            sentinels.sentinels.iter().all(|(_, port)| {
+            sentinels.watchers.iter().all(|(_, port)| {
                 let known = ask(*port, &["sentinel", "master", "mymaster"]);
                 ask(*port, &["sentinel", "ckquorum", "mymaster"]).starts_with("OK 3")
                     && known.contains("num-slaves\n1")
@@ -180,7 +180,7 @@ impl Sentinels {
 
     /// Their URL.
     pub fn url(&self) -> String {
-        let hosts: Vec<String> = self.sentinels.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<String> = self.watchers.iter().map(|(_, port)| format!("127.0.0.1:{port}")).collect();
         format!("redis-sentinel://{}/mymaster", hosts.join(","))
     }
 }

@@ -111,9 +111,9 @@ impl RedisStore {
             Vec::new()
         } else {
             let mut looks = Pipeline::with_capacity(keys.len());
-            keys.iter().for_each(|key| {
+            for key in &keys {
                 looks.add_command(look(key));
-            });
+            }
             let heads = self.link().ask_all(&looks, keys.len()).await;
             heads.map_err(|error| fault::error(error, false))?
         };

@@ -50,8 +50,8 @@ impl Scripts {
 
 /// `text` as Lua writes it, whatever is in it.
 fn quoted(text: &str) -> String {
-    let escaped: String = text.bytes().map(|byte| format!("\\{byte:03}")).collect();
-    format!("'{escaped}'")
+    let escaped: Vec<String> = text.bytes().map(|byte| format!("\\{byte:03}")).collect();
+    format!("'{}'", escaped.concat())
 }
 
 impl Script {
