@@ -10,7 +10,7 @@ mod redis;
 mod sqlite;
 
 pub use clock::{Clock, SystemClock};
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, open};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "redis")]
