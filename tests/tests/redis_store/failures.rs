@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use idempotent_runtime::store::{OwnerToken, Store, StoreErrorKind};
 use idempotent_runtime::stores::RedisStore;
-use idempotent_runtime::testing::{Fault, Faults, Operation};
+use idempotent_runtime::testing::{Fault, Faults};
 use idempotent_runtime::{Error, Idempotency};
 use tests::servers::redis::{Cluster, Redis};
 use tokio::task::JoinSet;
@@ -188,7 +188,6 @@ async fn faults_by_a_seed() {
         calls.join_all().await;
         traffic.nothing_ran_twice();
     }
-    let _ = Operation::Reserve;
 }
 
 #[tokio::test]

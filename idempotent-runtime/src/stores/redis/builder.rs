@@ -30,7 +30,7 @@ pub struct RedisStoreBuilder {
 
 enum Target {
     Url(String),
-    Sentinel(SentinelClient),
+    Sentinel(Box<SentinelClient>),
     Link(Link),
 }
 
@@ -94,7 +94,7 @@ impl RedisStoreBuilder {
         let (link, ear) = match self.target {
             Target::Link(link) => (link, given),
             Target::Sentinel(sentinel) => {
-                own(Source::Sentinel(tokio::sync::Mutex::new(sentinel)), given, timeouts)
+                own(Source::Sentinel(tokio::sync::Mutex::new(*sentinel)), given, timeouts)
             }
             Target::Url(url) => match url::parse(&url).map_err(|error| fault::error(error, false))? {
                 Address::Server(client) => own(Source::Server(*client), given, timeouts),
@@ -160,7 +160,7 @@ impl RedisStore {
     /// Sets up a store at the primary that sentinels name. The client has to be one for the primary
     /// (`SentinelServerType::Master`).
     pub fn from_sentinel(sentinel: SentinelClient) -> RedisStoreBuilder {
-        RedisStoreBuilder::new(Target::Sentinel(sentinel))
+        RedisStoreBuilder::new(Target::Sentinel(Box::new(sentinel)))
     }
 
     /// Sets up a store on a connection manager. Its timeouts and its way to reconnect are those that it was made with: give
