@@ -7,7 +7,7 @@ use crate::doctor::{Finding, Severity};
 use crate::store::{Store, StoreError};
 
 /// The schemes, and the feature that each needs.
-const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
+const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite"), ("dynamodb", "dynamodb")];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
 ///
@@ -15,6 +15,7 @@ const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
 /// | --- | --- |
 /// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
+/// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -48,6 +49,8 @@ async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             }
             Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
         }
+        #[cfg(feature = "dynamodb")]
+        "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

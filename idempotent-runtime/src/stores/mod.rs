@@ -2,6 +2,8 @@
 
 mod clock;
 mod connect;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "sqlite-unbundled")]
@@ -9,6 +11,8 @@ mod sqlite;
 
 pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect};
+#[cfg(feature = "dynamodb")]
+pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "sqlite-unbundled")]

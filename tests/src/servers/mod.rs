@@ -2,6 +2,9 @@
 //!
 //! A test that needs a server and finds none fails and says what to install; it is never skipped.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
+
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};

@@ -98,11 +98,7 @@ fn ask(dice: &mut Dice, tokens: &[OwnerToken]) -> Ask {
         5 => Ask::Renew(lease),
         6 => Ask::BeginEffects(lease),
         7 => Ask::Complete(dice.pick(&settled), dice.pick(&spans)),
-        8 | 9 => Ask::Release(dice.pick(&[
-            Release::Forget,
-            Release::Abandon,
-            Release::Unused,
-        ])),
+        8 | 9 => Ask::Release(dice.pick(&[Release::Forget, Release::Abandon, Release::Unused])),
         10 => {
             let state = dice.pick(&[StepState::Begun, StepState::Done((*b"1").into())]);
             Ask::PutStep(Step { name: dice.pick(&["x", "y"]).into(), state }, lease)
