@@ -30,10 +30,12 @@ fn constant(word: &str) -> Option<AttributeValue> {
         "running" | "unknown" | "not_retained" => text(word),
         "zero" => number(0_u64),
         "one" => number(1_u64),
+        "sixteen" => number(16_u64),
         "no" => AttributeValue::Bool(false),
         "yes" => AttributeValue::Bool(true),
         "empty" => AttributeValue::M(HashMap::new()),
         "map" => text("M"),
+        "binary" => text("B"),
         "bool" => text("BOOL"),
         "number" => text("N"),
         _ => return None,
@@ -118,8 +120,9 @@ const SAME: &str = "#owner = :seen AND #fence = :fence AND #revision = :revision
 /// A record that may be taken over, if the policy agrees; and whose attributes are of the types that are expected, so
 /// that nothing unreadable is written over.
 const TAKEN: &str = "#version = :version AND #state = :running AND #owner <> :owner AND \
-     #fingerprint = :fingerprint AND #expires > :now AND #lease <= :now AND #attempt < :max_attempts AND \
-     #fence < :now AND attribute_type(#steps, :map) AND attribute_type(#places, :map) AND \
+     #fingerprint = :fingerprint AND #expires > :now AND #lease <= :now AND #attempt >= :zero AND \
+     #attempt < :max_attempts AND #fence >= :zero AND #fence < :now AND size(#owner) = :sixteen AND attribute_type(#owner, :binary) AND \
+     attribute_type(#steps, :map) AND attribute_type(#places, :map) AND \
      attribute_type(#effects, :bool) AND attribute_type(#created, :number) AND attribute_type(#revision, :number)";
 const NO_DOUBT: &str = " AND #effects = :no AND attribute_not_exists(#begun)";
 const SOME_STEP: &str = " AND size(#steps) > :zero";
