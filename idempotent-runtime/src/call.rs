@@ -46,6 +46,7 @@ pub(crate) struct Call {
     pub(crate) ttl: Duration,
     pub(crate) wait: Option<Duration>,
     pub(crate) on_crash: OnCrash,
+    pub(crate) take_over: TakeOver,
     pub(crate) version: u32,
     /// The task in which the call was made.
     pub(crate) caller: Context,
@@ -105,11 +106,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         owner: call.owner,
         fingerprint: call.fingerprint,
         lease: call.lease,
-        take_over: match call.on_crash {
-            OnCrash::Refuse => TakeOver::BetweenSteps,
-            OnCrash::RetryBeforeEffects => TakeOver::BeforeEffects,
-            OnCrash::Retry => TakeOver::Always,
-        },
+        take_over: call.take_over,
         max_attempts: core.settings.max_attempts,
     };
     let asked_at = Instant::now();
@@ -118,7 +115,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
             if grant.attempt > 1 {
                 events::taken_over(&call, grant.attempt);
             }
-            let attempt = Owned::new(Arc::clone(&call), &grant, asked_at);
+            let attempt = Owned::new(Arc::clone(&call), grant, asked_at);
             Ok(Answer::Granted(Reservation::new(attempt)))
         }
         Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),

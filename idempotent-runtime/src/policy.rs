@@ -1,17 +1,29 @@
 //! What an operation does when something goes wrong.
 
+use crate::store::TakeOver;
+
 /// What happens to a key whose attempt gave no answer: the process died, the future was dropped, or the body panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnCrash {
     /// The key stays used, and duplicates get [`OutcomeUnknown`](crate::Error::OutcomeUnknown) until somebody resolves
-    /// it.
+    /// it. A crash between two [steps](crate::Attempt::step) continues, because nothing is in doubt there.
     #[default]
     Refuse,
     /// The next call runs the body again once the lease is over: the effects may happen more than once.
     Retry,
     /// As `Retry` until the body calls [`begin_effects`](crate::Attempt::begin_effects), as `Refuse` after it.
     RetryBeforeEffects,
+}
+
+impl From<OnCrash> for TakeOver {
+    fn from(policy: OnCrash) -> Self {
+        match policy {
+            OnCrash::Refuse => Self::BetweenSteps,
+            OnCrash::RetryBeforeEffects => Self::BeforeEffects,
+            OnCrash::Retry => Self::Always,
+        }
+    }
 }
 
 /// What happens when a key part is null or empty.

@@ -16,7 +16,7 @@ use crate::idempotency::Idempotency;
 use crate::key::{self, KeyParts, OperationName};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
-use crate::store::{Lease, OwnerToken};
+use crate::store::{Lease, OwnerToken, TakeOver};
 
 /// What an operation says about itself; what it leaves out is the handle's.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Policies {
     pub(crate) version: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
+    /// Whether the application is asked before a second run.
+    pub(crate) reconciles: bool,
 }
 
 impl Policies {
@@ -37,6 +39,7 @@ impl Policies {
         version: 1,
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
+        reconciles: false,
     };
 }
 
@@ -93,6 +96,11 @@ impl Prepared {
         self.fingerprint.argument_without(name, value, skip);
     }
 
+    /// The application is asked before a second run.
+    pub(crate) fn reconciles(&mut self) {
+        self.policies.reconciles = true;
+    }
+
     /// The call, made in the running task.
     pub(crate) fn ready(mut self) -> Result<Ready, Error> {
         let mut caller = Context::current();
@@ -142,7 +150,7 @@ impl Prepared {
             Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
         })?;
 
-        let Policies { ttl, lease, wait, version, on_crash, .. } = self.policies;
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = self.policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             key,
@@ -152,6 +160,7 @@ impl Prepared {
             ttl: ttl.unwrap_or(defaults.ttl),
             wait: wait.or(defaults.wait),
             on_crash,
+            take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
             version,
             caller,
             slot,
