@@ -105,6 +105,8 @@ impl Table {
                 Release::Unused if row.attempt > 1 || !row.steps.is_empty() => {
                     self.return_unused(key, &row, now).await?
                 }
+                // The SDK had repeated the request, and its first try had come through.
+                Release::Forget if row.is_reopened() => return Ok(Write::Applied),
                 _ => self.reopen(key, &row, (row.owner, row.attempt), now).await?,
             };
             match written {

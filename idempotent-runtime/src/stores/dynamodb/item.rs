@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::fault::unreadable;
 use super::names::{Attribute, Names, step_of};
-use super::time::{Micros, until};
+use super::time::{Micros, OVER, until};
 use crate::fingerprint::Fingerprint;
 use crate::key::RecordKey;
 use crate::store::{OwnerToken, Record, Settled, State, Step, StepState, StoreError, StoreResult, Stored};
@@ -204,6 +204,12 @@ impl Row {
             RowState::Running { lease, .. } => *lease <= now,
             RowState::Settled(settled) => matches!(settled, Settled::Unknown | Settled::NotRetained),
         }
+    }
+
+    /// Whether it is as an attempt leaves it that is forgotten after some steps: ended, and nothing in doubt.
+    pub(super) fn is_reopened(&self) -> bool {
+        let is_over = matches!(self.state, RowState::Running { lease: OVER, effects: false });
+        is_over && !self.steps.is_empty() && self.done_steps().count() == self.steps.len()
     }
 
     pub(super) fn plain_steps(&self) -> Vec<Step> {

@@ -56,7 +56,8 @@ impl Table {
     /// update would have to be another one does a second request follow, on the condition that nothing has changed: the
     /// record has expired, is this token's own, has had all its attempts, or its fence is ahead of this clock.
     pub(super) async fn reserve(&self, request: &Reserve<'_>) -> StoreResult<Reserved> {
-        let mut asked = self.now();
+        // When the last request was put together that would have given this token its lease.
+        let mut asked = 0;
         let mut found = None;
         for _ in 0..TRIES {
             let written = match found.take() {
@@ -66,13 +67,14 @@ impl Table {
                 }
                 Some(item) => {
                     let row = self.decode(&item)?;
-                    let now = self.now();
+                    let (before, now) = (asked, self.now());
+                    asked = now;
                     match judge(request, &row, now) {
                         Verdict::Held => {
                             return Ok(Reserved::Held(row.into_record(request.key.clone(), now)));
                         }
                         // The SDK had repeated this very request, and its first try had come through.
-                        Verdict::Again if is_that_of(&row, self.ends(request.lease, asked).0) => {
+                        Verdict::Again if is_that_of(&row, self.ends(request.lease, before).0) => {
                             return Ok(granted(&row));
                         }
                         Verdict::Again => {
