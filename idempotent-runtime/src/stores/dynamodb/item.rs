@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             let place = places.get(name).and_then(as_number).ok_or_else(|| self.wrong(Attribute::Places))?;
             all.push((place, Step { name: step_of(name).into(), state }));
         }
-        all.sort_by(|(one, _), (two, _)| one.cmp(two));
+        all.sort_by_key(|(place, _)| *place);
         Ok(all)
     }
 }
