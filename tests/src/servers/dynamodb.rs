@@ -19,28 +19,35 @@ pub struct DynamoDb {
 }
 
 impl DynamoDb {
-    /// Starts one with nothing in it.
+    /// Starts one with nothing in it, in memory.
+    ///
+    /// # Panics
+    /// When the emulator is not installed.
     pub fn start() -> Self {
-        Self::start_in(Folder::new("dynamodb"), free_port())
+        Self::launch(Folder::new("dynamodb"), free_port(), &[])
     }
 
-    /// Starts one on the database that an earlier one has left in `folder`.
+    /// Starts one on the database in `folder`, where an earlier one may have left it.
     ///
     /// # Panics
     /// When the emulator is not installed.
     pub fn start_in(folder: Folder, port: u16) -> Self {
+        Self::launch(folder, port, &["--db-path", "records.db"])
+    }
+
+    fn launch(folder: Folder, port: u16, more: &[&str]) -> Self {
         // Whoever the server runs as may not look into the folder of cargo.
-        let program = folder.path().join("dynoxide");
-        if !program.exists() {
-            fs::copy(find(), &program).expect("the folder of a server is writable");
-            fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("a new file can be changed");
-        }
-        let program = program.to_str().expect("temporary folders have plain names").to_owned();
+        let copy = folder.path().join("dynoxide");
+        fs::copy(find(), &copy).expect("the folder of a server is writable");
+        fs::set_permissions(&copy, Permissions::from_mode(0o755)).expect("a new file can be changed");
+        let program = copy.to_str().expect("temporary folders have plain names");
         let port_text = port.to_string();
-        let arguments = ["--host", "127.0.0.1", "--port", &port_text, "--db-path", "records.db"];
-        let server = Server::start(folder, &program, "util-linux", arguments);
-        let ready = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-        Self { server: server.wait_until(ready), port }
+        let arguments = ["--host", "127.0.0.1", "--port", &port_text].into_iter().chain(more.iter().copied());
+        let server = Server::start(folder, program, "util-linux", arguments);
+        let server = server.wait_until(|| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        // It runs on without the file, which nobody would delete if the server lives as long as the process.
+        fs::remove_file(&copy).expect("the folder of a server is writable");
+        Self { server, port }
     }
 
     /// The port that it listens at.

@@ -8,6 +8,7 @@ use idempotent_runtime::stores::DynamoDbStore;
 use idempotent_runtime::{Error, Idempotency};
 use tests::Runs;
 use tests::servers::dynamodb::{DynamoDb, client};
+use tests::servers::{Folder, free_port};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -79,7 +80,7 @@ impl Traffic {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_is_killed_and_started_again() {
-    let mut server = DynamoDb::start();
+    let mut server = DynamoDb::start_in(Folder::new("dynamodb"), free_port());
     let traffic = Traffic::start(&on(&server).await);
     for signal in ["KILL", "TERM"] {
         traffic.flows().await;

@@ -77,7 +77,7 @@ fn advice(code: Option<&str>) -> &'static str {
         }
         Some("AccessDeniedException") => {
             ": the store needs dynamodb:GetItem, PutItem, UpdateItem and DeleteItem on the table, and Scan for its \
-             administration"
+             administration; opening needs DescribeTable too, unless the table is made elsewhere (create_table(false))"
         }
         Some("RequestExpired" | "InvalidSignatureException" | "RequestTimeTooSkewed") => {
             ": are the credentials and this machine's clock right?"
