@@ -157,7 +157,7 @@ async fn each_body_once(idempotency: Idempotency) {
     for n in (0..50).cycle().take(200) {
         let (idempotency, runs, answered) = (idempotency.clone(), Arc::clone(&runs), Arc::clone(&answered));
         calls.spawn(async move {
-            let call = idempotency.operation("charge").wait(Duration::from_secs(20)).key(&n).fingerprint(&n);
+            let call = idempotency.operation("charge").wait(Duration::from_secs(60)).key(&n).fingerprint(&n);
             let result = call.run(|_| async { Ok::<_, Error>(runs[n].count()) }).await;
             if let Ok(value) = result {
                 assert_eq!(value, 1);
@@ -177,7 +177,8 @@ async fn answers_that_a_cut_connection_loses_are_asked_for_again() {
     let proxy = Proxy::before(server().port()).await;
     let store = DynamoDbStore::builder(client(&proxy.endpoint())).table(table()).open().await.unwrap();
     proxy.lose_one_of(5);
-    each_body_once(Idempotency::builder().store(store).build().unwrap()).await;
+    let builder = Idempotency::builder().store(store).store_timeout(Duration::from_secs(60));
+    each_body_once(builder.build().unwrap()).await;
     assert!(proxy.lost() >= 20, "{}", proxy.lost());
 }
 
@@ -185,5 +186,6 @@ async fn answers_that_a_cut_connection_loses_are_asked_for_again() {
 async fn lost_requests_and_answers_run_no_body_twice() {
     let store = builder().open().await.unwrap();
     let store = Faults::new(store).one_of(6, 1, Fault::LoseReply).one_of(9, 2, Fault::LoseRequest);
-    each_body_once(Idempotency::builder().store(store).build().unwrap()).await;
+    let builder = Idempotency::builder().store(store).store_timeout(Duration::from_secs(60));
+    each_body_once(builder.build().unwrap()).await;
 }

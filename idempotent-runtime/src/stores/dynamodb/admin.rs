@@ -13,13 +13,11 @@ use super::fault::{fault, refused, unavailable};
 use super::item::{Item, Row, number, owner, text};
 use super::names::Attribute;
 use super::statement::Statement;
-use super::table::{Table, Written, expiry};
+use super::table::{TRIES, Table, Written, expiry};
 use super::time::Micros;
 use crate::key::RecordKey;
 use crate::store::{Compared, ListQuery, OwnerToken, Page, Record, Resolution, StoreErrorKind, StoreResult};
 
-/// How often a record may change between a look at it and the write that follows.
-const TRIES: usize = 16;
 /// So many requests, of up to 1 MB of records each, are made for one page of a list, so that one that finds little ends
 /// in time; the page is then a short one.
 const SCANS: usize = 8;

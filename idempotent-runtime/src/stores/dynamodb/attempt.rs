@@ -8,13 +8,10 @@ use super::fault::unavailable;
 use super::item::{Item, Row, RowState, number, owner, step, text};
 use super::names::step_name;
 use super::statement::{Settling, Statement, Values};
-use super::table::{Table, Written, expiry, seen};
+use super::table::{TRIES, Table, Written, expiry, seen};
 use super::time::{Micros, OVER};
 use crate::key::RecordKey;
 use crate::store::{Lease, OwnerToken, PutStep, Release, Settled, Step, StepState, StoreResult, Write};
-
-/// How often a record may change between a look at it and the write that follows.
-const TRIES: usize = 16;
 
 /// The statement that settles with `settled`, and its values.
 pub(super) fn settling<'a>(statements: &'a Settling, settled: &Settled) -> (&'a Statement, Values) {

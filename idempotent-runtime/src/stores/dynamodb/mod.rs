@@ -52,9 +52,9 @@ const MAX_RESULT_BYTES: usize = 400 * 1024 - 4 * 1024;
 /// * **Durable.** An acknowledged write is on several disks in one region. A table that replicates to other regions keeps
 ///   that promise only if one region writes, or if it is strongly consistent; `examine` says so.
 /// * **One request per operation**, conditional, on one item. A refused condition brings the item along, so a duplicate
-///   is answered by the request that would have reserved. A second request follows only where a record has expired and
-///   is still there, where a lost answer is asked for again, where attempts are used up, or where an attempt with finished
-///   steps is forgotten.
+///   is answered by the request that would have reserved. A second request follows only where what it found is changed,
+///   on the condition that it is still the same: a take-over, a record that has expired and is still there, a lost answer
+///   that is asked for again, attempts that are used up, finished steps that are kept.
 /// * **Client time.** DynamoDB has no clock to ask. Leases and expiries go by the clocks of the machines, with a margin for
 ///   their disagreement ([`clock_skew`](DynamoDbStoreBuilder::clock_skew), 5 seconds), which what the store shows
 ///   includes. Owner tokens do not rest on any clock: a stale attempt never writes.

@@ -5,14 +5,11 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 use super::fault::{refused, unavailable};
-use super::item::{Row, RowState, VERSION, fingerprint, number, owner, text};
+use super::item::{Item, Row, RowState, VERSION, fingerprint, number, owner, text};
 use super::names::Attribute;
-use super::table::{Table, Written, expiry, seen};
+use super::table::{TRIES, Table, Written, expiry, seen};
 use super::time::{Micros, micros, ttl};
 use crate::store::{Grant, Reserve, Reserved, StoreResult};
-
-/// How often a record may change between a look at it and the write that follows. Each time somebody else has got on.
-const TRIES: usize = 16;
 
 /// What a request makes of the record that it finds.
 enum Verdict {
@@ -47,14 +44,19 @@ fn judge(request: &Reserve<'_>, row: &Row, now: Micros) -> Verdict {
     }
 }
 
+/// The grant of a new record.
+fn new(fence: u64) -> Reserved {
+    Reserved::Granted(Grant { attempt: 1, fence, steps: Vec::new() })
+}
+
 fn granted(row: &Row) -> Reserved {
     Reserved::Granted(Grant { attempt: row.attempt, fence: row.fence, steps: row.plain_steps() })
 }
 
 impl Table {
-    /// One request grants what is absent or may be taken over, and a refused one shows what is there. Only where the
-    /// update would have to be another one does a second request follow, on the condition that nothing has changed: the
-    /// record has expired, is this token's own, has had all its attempts, or its fence is ahead of this clock.
+    /// One request reserves what is absent; refused, it shows what is there, and that answers every duplicate. A second
+    /// one follows only where the record that was seen is granted or ended: it has expired, is this token's own, or its
+    /// lease is over. Its condition is that nothing has changed.
     pub(super) async fn reserve(&self, request: &Reserve<'_>) -> StoreResult<Reserved> {
         // When the last request was put together that would have given this token its lease.
         let mut asked = 0;
@@ -63,7 +65,10 @@ impl Table {
             let written = match found.take() {
                 None => {
                     asked = self.now();
-                    self.reserve_new(request, asked).await?
+                    match self.reserve_new(request, asked).await? {
+                        Ok(granted) => return Ok(granted),
+                        Err(refused) => refused,
+                    }
                 }
                 Some(item) => {
                     let row = self.decode(&item)?;
@@ -103,22 +108,20 @@ impl Table {
         Err(unavailable("the record changed all the time"))
     }
 
-    async fn reserve_new(&self, request: &Reserve<'_>, now: Micros) -> StoreResult<Written> {
-        let mut values = self.lease(request.lease, now);
-        values.extend([
-            (":operation", text(request.key.operation().as_str())),
-            (":owner", owner(request.owner)),
-            (":fingerprint", fingerprint(&request.fingerprint)),
-            (":max_attempts", number(request.max_attempts)),
-        ]);
-        let statement = self.statements.reserve(request.take_over);
-        match self.update(request.key, statement, values, ReturnValue::AllNew).await? {
+    async fn reserve_new(
+        &self,
+        request: &Reserve<'_>,
+        now: Micros,
+    ) -> StoreResult<Result<Reserved, Written>> {
+        let fresh = self.fresh(request, now, now);
+        match self.put(fresh, &self.statements.absent, Vec::new()).await? {
+            Written::Done(_) => Ok(Ok(new(now))),
             // The condition holds where there is no item.
             Written::Refused(None) => Err(refused(
                 "the server refused a condition without saying what is there: it does not know \
                  ReturnValuesOnConditionCheckFailure",
             )),
-            written => Ok(written),
+            written @ Written::Refused(_) => Ok(Err(written)),
         }
     }
 
@@ -148,6 +151,15 @@ impl Table {
         now: Micros,
     ) -> StoreResult<Result<Reserved, Written>> {
         let fence = next_fence(old.fence, now);
+        let fresh = self.fresh(request, fence, now);
+        Ok(match self.put(fresh, &self.statements.replace, seen(old)).await? {
+            Written::Done(_) => Ok(new(fence)),
+            refused @ Written::Refused(_) => Err(refused),
+        })
+    }
+
+    /// The item of a new record.
+    fn fresh(&self, request: &Reserve<'_>, fence: u64, now: Micros) -> Item {
         let (lease, expires) = self.ends(request.lease, now);
         let mut item = self.key(request.key);
         let attributes = [
@@ -169,10 +181,7 @@ impl Table {
             (Attribute::Revision, number(1_u64)),
         ];
         item.extend(attributes.map(|(attribute, value)| (self.names.of(attribute).to_owned(), value)));
-        Ok(match self.put(item, &self.statements.replace, seen(old)).await? {
-            Written::Done(_) => Ok(Reserved::Granted(Grant { attempt: 1, fence, steps: Vec::new() })),
-            refused @ Written::Refused(_) => Err(refused),
-        })
+        item
     }
 
     /// Settles the record that was seen as unknown, under this token.

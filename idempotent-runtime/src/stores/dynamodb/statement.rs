@@ -10,7 +10,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::item::{VERSION, number, text};
 use super::names::Names;
-use crate::store::TakeOver;
 
 /// A condition and an update, with the names and values in both: exactly those, or DynamoDB refuses it.
 #[derive(Debug)]
@@ -30,14 +29,8 @@ fn constant(word: &str) -> Option<AttributeValue> {
         "running" | "unknown" | "not_retained" => text(word),
         "zero" => number(0_u64),
         "one" => number(1_u64),
-        "sixteen" => number(16_u64),
         "no" => AttributeValue::Bool(false),
         "yes" => AttributeValue::Bool(true),
-        "empty" => AttributeValue::M(HashMap::new()),
-        "map" => text("M"),
-        "binary" => text("B"),
-        "bool" => text("BOOL"),
-        "number" => text("N"),
         _ => return None,
     })
 }
@@ -47,10 +40,8 @@ const VARIABLES: &[&str] = &[
     ":attempt",
     ":expires",
     ":fence",
-    ":fingerprint",
     ":grace",
     ":lease",
-    ":max_attempts",
     ":name",
     ":names",
     ":next_fence",
@@ -117,22 +108,6 @@ const IDLE: &str = "#version = :version AND #owner = :seen AND #expires > :now A
 /// The record has not changed since it was seen.
 const SAME: &str = "#owner = :seen AND #fence = :fence AND #revision = :revision";
 
-/// A record that may be taken over, if the policy agrees; and whose attributes are of the types that are expected, so
-/// that nothing unreadable is written over.
-const TAKEN: &str = "#version = :version AND #state = :running AND #owner <> :owner AND \
-     #fingerprint = :fingerprint AND #expires > :now AND #lease <= :now AND #attempt >= :zero AND \
-     #attempt < :max_attempts AND #fence >= :zero AND #fence < :now AND size(#owner) = :sixteen AND attribute_type(#owner, :binary) AND \
-     attribute_type(#steps, :map) AND attribute_type(#places, :map) AND \
-     attribute_type(#effects, :bool) AND attribute_type(#created, :number) AND attribute_type(#revision, :number)";
-const NO_DOUBT: &str = " AND #effects = :no AND attribute_not_exists(#begun)";
-const SOME_STEP: &str = " AND size(#steps) > :zero";
-
-/// A new record, or the next attempt of one: what is there already stays.
-const RESERVE: &str = "SET #version = :version, #operation = :operation, #state = :running, #owner = :owner, \
-     #fingerprint = :fingerprint, #fence = :now, #lease = :lease, #grace = :grace, #expires = :expires, #ttl = :ttl, \
-     #attempt = if_not_exists(#attempt, :zero) + :one, #created = if_not_exists(#created, :now), \
-     #effects = if_not_exists(#effects, :no), #steps = if_not_exists(#steps, :empty), \
-     #places = if_not_exists(#places, :empty), #revision = if_not_exists(#revision, :zero) + :one";
 const GRANT: &str = "SET #owner = :owner, #attempt = :attempt, #fence = :next_fence, #lease = :lease, \
      #grace = :grace, #expires = :expires, #ttl = :ttl, #revision = #revision + :one";
 const RENEW: &str = "SET #lease = :lease, #grace = :grace, #expires = :expires, #ttl = :ttl, \
@@ -160,10 +135,8 @@ const REOPEN: &str = "SET #state = :running, #owner = :owner, #attempt = :attemp
 /// All that is ever sent about one record.
 #[derive(Debug)]
 pub(super) struct Statements {
-    /// Reserves what is absent, or takes over as the policy allows.
-    always: Statement,
-    before_effects: Statement,
-    between_steps: Statement,
+    /// Writes a record where there is none.
+    pub(super) absent: Statement,
     /// Grants what was seen, or renews the lease of the same token.
     pub(super) grant: Statement,
     /// Writes a whole record over the expired one that was seen.
@@ -212,19 +185,13 @@ impl Statements {
         let delete = |condition: String| Statement::new(names, condition, None);
         let update =
             |condition: String, parts: &[&str]| Statement::new(names, condition, Some(parts.concat()));
-        let reserve = |policy: &[&str]| {
-            let policy = policy.concat();
-            update(format!("attribute_not_exists(#key) OR ({TAKEN}{policy})"), &[RESERVE])
-        };
         let settling = |condition: &str| Settling {
             with_result: update(condition.into(), &[SETTLE, RESULT, NOT_RUNNING, NO_STEPS]),
             without_result: update(condition.into(), &[SETTLE, NOT_RUNNING, NO_STEPS]),
             unknown: update(condition.into(), &[SETTLE, NOT_RUNNING]),
         };
         Self {
-            always: reserve(&[]),
-            before_effects: reserve(&[NO_DOUBT]),
-            between_steps: reserve(&[NO_DOUBT, SOME_STEP]),
+            absent: delete("attribute_not_exists(#key)".into()),
             grant: update(SAME.into(), &[GRANT]),
             replace: delete(SAME.into()),
             exhaust: update(SAME.into(), &[SETTLE, NOT_RUNNING]),
@@ -248,14 +215,6 @@ impl Statements {
                 "attribute_exists(#key) AND attribute_not_exists(#key)".into(),
                 &["REMOVE #result"],
             ),
-        }
-    }
-
-    pub(super) fn reserve(&self, take_over: TakeOver) -> &Statement {
-        match take_over {
-            TakeOver::Always => &self.always,
-            TakeOver::BeforeEffects => &self.before_effects,
-            TakeOver::BetweenSteps => &self.between_steps,
         }
     }
 }

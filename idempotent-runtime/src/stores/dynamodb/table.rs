@@ -21,6 +21,9 @@ use crate::key::RecordKey;
 use crate::store::{Lease, StoreResult};
 use crate::stores::Clock;
 
+/// How often a record may change between a look at it and the write that follows. Each time somebody else has got on.
+pub(super) const TRIES: usize = 16;
+
 /// What all handles share.
 #[derive(Debug)]
 pub(super) struct Table {
