@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -9,16 +10,19 @@ use std::task::{Context as TaskContext, Poll, ready};
 use serde::Serialize;
 
 use crate::attempt::Attempt;
-use crate::background::{Background, BoxFuture};
+use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
-use crate::reservation::{Ending, Reservation};
+use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
 use crate::shim::{Fallible, refused};
 use crate::store::{Settled, Stored};
+
+/// Room enough for most results, so that encoding them never moves what is written already.
+const TYPICAL_RESULT: usize = 512;
 
 /// The right to run a body, protected or not.
 #[derive(Debug)]
@@ -31,6 +35,7 @@ pub(crate) enum Right {
     Unprotected {
         context: Context,
         slot: Option<Arc<Slot>>,
+        background: Background,
     },
 }
 
@@ -43,11 +48,11 @@ impl Running {
         }
     }
 
-    /// The background of the handle, where there is one.
-    pub(crate) fn background(&self) -> Option<Background> {
+    /// The background of the handle.
+    pub(crate) fn background(&self) -> Background {
         match &self.0 {
-            Right::Protected(reservation) => Some(reservation.attempt().call.core.background.clone()),
-            Right::Unprotected { .. } => None,
+            Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
+            Right::Unprotected { background, .. } => background.clone(),
         }
     }
 
@@ -76,7 +81,7 @@ impl<R, P, F> Unpin for Run<R, P, F> {}
 
 enum Stage<R> {
     Body(Running),
-    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: BoxFuture<Outcome> },
+    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: Recording },
     Ended,
 }
 
@@ -114,7 +119,7 @@ where
                             return Poll::Ready(R::from_result(answer));
                         }
                         Right::Protected(reservation) => {
-                            let ending = ending(&reservation, &this.policy, &answer);
+                            let ending = ending_or_panic(&reservation, &this.policy, &answer);
                             this.stage = Stage::Recording {
                                 answer: Some(R::from_result(answer)),
                                 slot: reservation.attempt().call.slot.clone(),
@@ -124,7 +129,7 @@ where
                     }
                 }
                 Stage::Recording { answer, slot, recording } => {
-                    let outcome = ready!(recording.as_mut().poll(cx));
+                    let outcome = ready!(Pin::new(recording).poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
                     this.stage = Stage::Ended;
@@ -138,7 +143,8 @@ where
 }
 
 impl Running {
-    fn polling(&mut self) {
+    /// Notes that the body is about to begin.
+    pub(crate) fn polling(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
             reservation.polling();
         }
@@ -171,17 +177,32 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
     }
 }
 
+/// What the end of a body does to its record, also when the application's own code panics over it: a `Serialize`, a codec
+/// or an `on_error`. The body has run to its end by then, so its value is still its caller's, and it never runs again.
+pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
+    reservation: &Reservation,
+    policy: &P,
+    answer: &Result<T, E>,
+) -> Ending {
+    catch_unwind(AssertUnwindSafe(|| ending(reservation, policy, answer))).unwrap_or_else(|_| {
+        let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
+        crate::events::not_serializable(&reservation.attempt().call, &*reason);
+        let settled = if answer.is_ok() { Settled::NotRetained } else { Settled::Unknown };
+        Ending::Settle(settled, Outcome::Unrecorded(Unrecorded::NotSerializable))
+    })
+}
+
 /// What the end of a body does to its record.
-pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
+fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     reservation: &Reservation,
     policy: &P,
     answer: &Result<T, E>,
 ) -> Ending {
     let attempt = reservation.attempt();
     match answer {
-        Ok(value) => settle(reservation, serde_json::to_vec(value), Settled::Completed),
+        Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
-            OnError::Replay if !attempt.gave_error() => {
+            OnError::Replay if !attempt.passes_error_on() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.
@@ -191,6 +212,12 @@ pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
             }
         },
     }
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(TYPICAL_RESULT);
+    serde_json::to_writer(&mut bytes, value)?;
+    Ok(bytes)
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.

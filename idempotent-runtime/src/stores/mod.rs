@@ -10,7 +10,7 @@ mod memory;
 mod sqlite;
 
 pub use clock::{Clock, SystemClock};
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, open};
 #[cfg(feature = "dynamodb")]
 pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
