@@ -108,6 +108,7 @@ impl DynamoDbStore {
 }
 
 #[cfg(feature = "dynamodb-tls")]
+#[expect(clippy::unnecessary_wraps, reason = "without TLS it may fail")]
 fn http_client(is_plain: bool) -> Result<SharedHttpClient, ConnectError> {
     use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
