@@ -19,6 +19,7 @@ const SCHEMES: &[(&str, &str)] = &[
     ("rediss-sentinel", "redis-tls-rustls"),
     ("rediss-cluster", "redis-tls-rustls"),
     ("valkeys", "redis-tls-rustls"),
+    ("dynamodb", "dynamodb"),
 ];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
@@ -28,6 +29,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
 /// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | [`RedisStore`](crate::stores::RedisStore) |
+/// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -74,6 +76,8 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
         "rediss" | "rediss-sentinel" | "rediss-cluster" | "valkeys" => {
             Ok(Arc::new(crate::stores::RedisStore::open(url).await?))
         }
+        #[cfg(feature = "dynamodb")]
+        "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

@@ -2,6 +2,8 @@
 
 mod clock;
 mod connect;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "redis")]
@@ -11,6 +13,8 @@ mod sqlite;
 
 pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect, open};
+#[cfg(feature = "dynamodb")]
+pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "redis")]

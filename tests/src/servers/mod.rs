@@ -2,6 +2,8 @@
 //!
 //! A test that needs a server and finds none fails and says what to install; it is never skipped.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 pub mod redis;
 
 use std::ffi::OsStr;
