@@ -4,6 +4,8 @@ mod clock;
 mod connect;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "postgres")]
+mod sql;
 #[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
 
@@ -11,5 +13,7 @@ pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
+#[cfg(feature = "postgres")]
+pub use sql::SqlColumn;
 #[cfg(feature = "sqlite-unbundled")]
 pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};
