@@ -5,6 +5,8 @@ mod connect;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
 mod sql;
 #[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
@@ -13,6 +15,8 @@ pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresStore, PostgresStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use sql::SqlColumn;
 #[cfg(feature = "sqlite-unbundled")]
