@@ -40,12 +40,12 @@ const RAW: &str = "i.{key}, i.{operation}, i.{version}, i.{state}, i.{owner}, i.
      i.{fingerprint_version}, i.{fingerprint}, i.{effects_begun}, i.{lease_until}, i.{created_at}, i.{expires_at}, \
      i.{result_version}, i.{result}, i.{step_names}, i.{step_results}";
 
-/// The columns as [`decode`](super::record::decode) reads them, from `i` at the time of `clock`.
+/// The columns as [`decode`](super::record::decode) reads them, from `i`, with spans from a point in time on.
 const SHOWN: &str = "i.{key}, i.{operation}, i.{version}::bigint, i.{state}, i.{owner}, i.{attempt}::bigint, \
      i.{fence}::bigint, i.{fingerprint_version}::bigint, i.{fingerprint}, i.{effects_begun}, \
-     (extract(epoch FROM i.{lease_until} - clock.now) * 1000000)::bigint, \
+     (extract(epoch FROM i.{lease_until} - {as_of}) * 1000000)::bigint, \
      (extract(epoch FROM i.{created_at}) * 1000000)::bigint, \
-     (extract(epoch FROM i.{expires_at} - clock.now) * 1000000)::bigint, \
+     (extract(epoch FROM i.{expires_at} - {as_of}) * 1000000)::bigint, \
      i.{result_version}::bigint, i.{result}, i.{step_names}, i.{step_results}";
 
 const CLOCK: &str = "clock AS MATERIALIZED (SELECT clock_timestamp() AS now)";
@@ -57,7 +57,7 @@ const NOW_MICROS: &str = "(extract(epoch FROM {now}) * 1000000)::bigint";
 /// the statement is asked again.
 const RESERVE: &str = "WITH q AS NOT MATERIALIZED ({q}), {clock}, \
 seen AS MATERIALIZED (\
- SELECT {raw}, (NOT {readable} OR i.{state} <> 'running' OR (i.{owner} <> q.owner \
+ SELECT {raw}, clock.now AS idempotent_now, (NOT {readable} OR i.{state} <> 'running' OR (i.{owner} <> q.owner \
    AND (i.{lease_until} > clock.now OR NOT {may_follow_q}))) AS idempotent_held \
  FROM clock CROSS JOIN q JOIN {table} AS i ON i.{key} = q.key \
  WHERE i.{expires_at} > clock.now OR NOT {readable}), \
@@ -88,15 +88,14 @@ got AS (\
      ELSE v.now + (excluded.{expires_at} - excluded.{created_at}) END, \
     CASE WHEN v.verdict <> 'new' THEN i.{step_names} END, \
     CASE WHEN v.verdict <> 'new' THEN i.{step_results} END, \
-    NULL, NULL \
+    NULL::bigint, NULL::bytea \
    FROM (SELECT t.now, CASE WHEN i.{expires_at} <= t.now THEN 'new' WHEN i.{owner} = excluded.{owner} THEN 'again' \
      WHEN i.{attempt} >= $10 THEN 'over' ELSE 'next' END AS verdict \
     FROM (SELECT clock_timestamp() AS now OFFSET 0) AS t OFFSET 0) AS v) \
  WHERE {readable} AND (i.{expires_at} <= clock_timestamp() OR (i.{state} = 'running' AND (i.{owner} = excluded.{owner} \
   OR (i.{lease_until} <= clock_timestamp() AND {may_follow_excluded})))) \
- RETURNING {raw}, CASE WHEN i.{state} = 'unknown' THEN {notify} END) \
-SELECT true, {shown} FROM got AS i CROSS JOIN clock \
-UNION ALL SELECT false, {shown} FROM seen AS i CROSS JOIN clock WHERE i.idempotent_held";
+ RETURNING {raw}, clock_timestamp() AS idempotent_now, CASE WHEN i.{state} = 'unknown' THEN {notify} END) \
+SELECT true, {shown} FROM got AS i UNION ALL SELECT false, {shown} FROM seen AS i WHERE i.idempotent_held";
 
 /// Of the same fingerprint, and allowed by the request's policy.
 const MAY_FOLLOW: &str = "(i.{fingerprint} = {fp} AND i.{fingerprint_version} = {fpv} \
@@ -237,6 +236,7 @@ impl Writer<'_> {
             ("{notify}", NOTIFY),
             ("{raw}", RAW),
             ("{shown}", SHOWN),
+            ("{as_of}", "clock.now"),
             ("{nothing}", NOTHING),
             ("{clock}", CLOCK),
             ("{after_time}", AFTER_TIME),
@@ -292,7 +292,9 @@ impl Statements {
             ];
             // In the same order everywhere, so that two joined statements cannot wait for each other.
             let order = if many { " ORDER BY q.key" } else { "" };
-            writer.write(RESERVE, &[("{q}", &source(&columns, many)), ("{order}", order)])
+            let shown = SHOWN.replace("{as_of}", "i.idempotent_now");
+            writer
+                .write(RESERVE, &[("{q}", &source(&columns, many)), ("{order}", order), ("{shown}", &shown)])
         };
         let renew = |many| {
             let columns = [
@@ -334,7 +336,7 @@ impl Statements {
                 OWNER_ONLY,
                 OWNED,
                 "(i.{attempt} <= 1 AND NOT {has_steps})",
-                r"{owner} = '\x00000000000000000000000000000000'::bytea, {attempt} = greatest(i.{attempt} - 1, 0), \
+                "{owner} = '\\x00000000000000000000000000000000'::bytea, {attempt} = greatest(i.{attempt} - 1, 0), \
                  {lease_until} = least(i.{lease_until}, clock.now), \
                  {expires_at} = least(i.{lease_until}, clock.now) + (i.{expires_at} - i.{lease_until})",
                 "false",

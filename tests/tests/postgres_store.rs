@@ -1,0 +1,7 @@
+//! What only the PostgreSQL store does, on real servers. What every store does is the conformance suite's.
+
+#[path = "postgres_store/support.rs"]
+mod support;
+
+#[path = "postgres_store/conforming.rs"]
+mod conforming;
