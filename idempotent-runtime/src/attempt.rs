@@ -8,8 +8,11 @@ use tokio::time::Instant;
 
 use crate::asking::ask;
 use crate::call::Call;
+use crate::downstream;
 use crate::error::Error;
 use crate::key::RecordKey;
+use crate::policy::OnCrash;
+use crate::steps::Steps;
 use crate::store::{Grant, Write};
 
 /// One try to run a body. Inside the body [`attempt()`](crate::attempt()) gives it.
@@ -27,6 +30,7 @@ pub(crate) struct Owned {
     fence: u64,
     /// When the reservation was asked for, on this machine's monotonic clock: the lease is counted from no later.
     pub(crate) asked_at: Instant,
+    pub(crate) steps: Steps,
     effects_begun: AtomicBool,
     gave_error: AtomicBool,
     lost: AtomicBool,
@@ -74,6 +78,18 @@ impl Attempt {
         owned.begin_effects().await.inspect_err(|_| owned.note_error())
     }
 
+    /// A key for a call to another API that takes one: the same for every attempt with this key, and another for every
+    /// `purpose`. A UUID (of version 8, RFC 9562), which fits where keys must be short.
+    ///
+    /// With it the other side recognises a second try of the same call. In a body that runs unprotected it is a new one
+    /// each time.
+    pub fn downstream_key(&self, purpose: &str) -> String {
+        match &self.owned {
+            Some(owned) => downstream::key(owned.call.key.as_str(), purpose),
+            None => downstream::random(),
+        }
+    }
+
     /// Whether the key is known to be another attempt's, or the store has not confirmed the lease for its whole length.
     pub fn is_lost(&self) -> bool {
         self.owned.as_ref().is_some_and(|owned| owned.lost.load(Ordering::Acquire))
@@ -93,12 +109,13 @@ impl Attempt {
 }
 
 impl Owned {
-    pub(crate) fn new(call: Arc<Call>, grant: &Grant, asked_at: Instant) -> Self {
+    pub(crate) fn new(call: Arc<Call>, grant: Grant, asked_at: Instant) -> Self {
         Self {
             call,
             number: grant.attempt,
             fence: grant.fence,
             asked_at,
+            steps: Steps::new(grant.steps),
             effects_begun: AtomicBool::new(false),
             gave_error: AtomicBool::new(false),
             lost: AtomicBool::new(false),
@@ -122,8 +139,11 @@ impl Owned {
         }
     }
 
-    pub(crate) fn effects_begun(&self) -> bool {
-        self.effects_begun.load(Ordering::Acquire)
+    /// Whether the body has said that an effect may have happened, or nobody knows what a step of it did where that
+    /// matters.
+    pub(crate) fn may_have_acted(&self) -> bool {
+        let in_doubt = self.call.on_crash != OnCrash::Retry && self.steps.in_doubt();
+        in_doubt || self.effects_begun.load(Ordering::Acquire)
     }
 
     /// Notes that the body was given an error of this crate, which its own `Err` may be made from.

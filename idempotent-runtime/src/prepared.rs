@@ -16,7 +16,7 @@ use crate::idempotency::Idempotency;
 use crate::key::{self, KeyParts, OperationName};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
-use crate::store::{Lease, OwnerToken};
+use crate::store::{Lease, OwnerToken, TakeOver};
 
 /// What an operation says about itself; what it leaves out is the handle's.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Policies {
     pub(crate) version: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
+    /// Whether the application is asked before a second run.
+    pub(crate) reconciles: bool,
 }
 
 impl Policies {
@@ -37,13 +39,18 @@ impl Policies {
         version: 1,
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
+        reconciles: false,
     };
 }
 
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 /// One call before it begins.
-pub struct Prepared {
+///
+/// Behind a pointer, because the state of the hash is large and a call is handed on several times before it begins.
+pub struct Prepared(Box<Parts>);
+
+struct Parts {
     handle: Option<Idempotency>,
     operation: OperationName,
     policies: Policies,
@@ -62,39 +69,52 @@ pub(crate) enum Ready {
 impl Prepared {
     /// A call of an annotated function.
     pub(crate) fn at(site: &'static Site, handle: Option<Idempotency>) -> Self {
-        let operation = OperationName::from_static(site.name);
-        Self { site: Some(site), ..Self::of(handle, operation, site.policies) }
+        Self::new(handle, OperationName::from_static(site.name), site.policies, Some(site))
     }
 
+    /// A call without a function of its own.
     pub(crate) fn of(handle: Option<Idempotency>, operation: OperationName, policies: Policies) -> Self {
-        Self {
-            handle,
-            operation,
-            policies,
-            site: None,
-            key: KeyParts::new(),
-            whole: false,
-            fingerprint: Fingerprinter::new(),
-        }
+        Self::new(handle, operation, policies, None)
+    }
+
+    fn new(
+        handle: Option<Idempotency>,
+        operation: OperationName,
+        policies: Policies,
+        site: Option<&'static Site>,
+    ) -> Self {
+        let (key, fingerprint) = (KeyParts::new(), Fingerprinter::new());
+        Self(Box::new(Parts { handle, operation, policies, site, key, whole: false, fingerprint }))
     }
 
     /// One part of the key, with the selector's text for errors.
     pub fn key<T: Serialize + ?Sized>(&mut self, selector: &'static str, value: &T) {
-        self.key.part(selector, value);
+        self.0.key.part(selector, value);
     }
 
     /// `key = "*"`: the fingerprint is the key.
     pub fn key_from_fingerprint(&mut self) {
-        self.whole = true;
+        self.0.whole = true;
     }
 
     /// One fingerprinted argument, or one value selected by `fingerprint = "…"`, without what is skipped in it.
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T, skip: Skip) {
-        self.fingerprint.argument_without(name, value, skip);
+        self.0.fingerprint.argument_without(name, value, skip);
+    }
+
+    /// The application is asked before a second run.
+    pub(crate) fn reconciles(&mut self) {
+        self.0.policies.reconciles = true;
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(mut self) -> Result<Ready, Error> {
+    pub(crate) fn ready(self) -> Result<Ready, Error> {
+        self.0.ready()
+    }
+}
+
+impl Parts {
+    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
@@ -142,7 +162,7 @@ impl Prepared {
             Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
         })?;
 
-        let Policies { ttl, lease, wait, version, on_crash, .. } = self.policies;
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = self.policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             key,
@@ -152,6 +172,7 @@ impl Prepared {
             ttl: ttl.unwrap_or(defaults.ttl),
             wait: wait.or(defaults.wait),
             on_crash,
+            take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
             version,
             caller,
             slot,
@@ -185,6 +206,6 @@ fn unprotected(caller: Context) -> Context {
 impl fmt::Debug for Prepared {
     /// Without key and arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("operation", &self.operation).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("operation", &self.0.operation).finish_non_exhaustive()
     }
 }
