@@ -5,3 +5,7 @@ mod support;
 
 #[path = "postgres_store/conforming.rs"]
 mod conforming;
+#[path = "postgres_store/records.rs"]
+mod records;
+#[path = "postgres_store/traffic.rs"]
+mod traffic;

@@ -16,11 +16,13 @@ pub struct Postgres {
     port: u16,
 }
 
-/// The server that the tests of one binary share. It does not wait for the disk, and tells every statement to whoever
-/// counts them.
+/// The server that the tests of one binary share. It does not wait for the disk, and can count
+/// statements (`CREATE EXTENSION pg_stat_statements`).
 pub fn shared() -> &'static Postgres {
     static SHARED: OnceLock<Postgres> = OnceLock::new();
-    SHARED.get_or_init(|| Postgres::start(&["-c", "fsync=off"]))
+    SHARED.get_or_init(|| {
+        Postgres::start(&["-c", "fsync=off", "-c", "shared_preload_libraries=pg_stat_statements"])
+    })
 }
 
 impl Postgres {

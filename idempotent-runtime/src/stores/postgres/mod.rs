@@ -28,7 +28,7 @@ use self::attempt::{Complete, Renew};
 use self::batch::Batcher;
 use self::fault::Fault;
 use self::link::Task;
-use self::operations::{Forget, LetGo, Load, Mark, On, Prepare, Purge, PutOne, Resolve};
+use self::operations::{Examine, Forget, LetGo, Load, Mark, On, Prepare, Purge, PutOne, Resolve};
 use self::text::Statements;
 use self::watch::Watchers;
 use super::sql::Names;
@@ -310,6 +310,6 @@ impl Store for PostgresStore {
 
     async fn examine(&self) -> StoreResult<Vec<Finding>> {
         let Inner { pool, sql, .. } = &*self.inner;
-        examine::examine(pool, sql).await.map_err(|fault| self.error(fault, false))
+        link::run(pool, &On(sql, Examine)).await.map_err(|fault| self.error(fault, false))
     }
 }

@@ -8,7 +8,8 @@ use super::ask::Value;
 use super::attempt::{self, Complete, Renew};
 use super::fault::Fault;
 use super::link::Task;
-use super::{Sql, admin, reserve, schema};
+use super::{Sql, admin, examine, reserve, schema};
+use crate::doctor::Finding;
 use crate::key::RecordKey;
 use crate::store::{
     Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
@@ -48,6 +49,7 @@ pub(super) struct Resolve<'a>(
 pub(super) struct Forget<'a>(pub(super) &'a RecordKey, pub(super) OwnerToken);
 pub(super) struct Purge<'a>(pub(super) usize, pub(super) &'a AtomicI64);
 pub(super) struct Mark<'a>(pub(super) &'a RecordKey);
+pub(super) struct Examine;
 /// Looks at the table, and makes it if it is missing.
 pub(super) struct Prepare;
 
@@ -64,6 +66,7 @@ tasks! {
     Forget<'_> => Compared: |connection, sql, Forget(key, seen)| admin::forget(connection, sql, key, *seen);
     &ListQuery => Page: |connection, sql, query| admin::list(connection, sql, query);
     Mark<'_> => (): |connection, sql, Mark(key)| mark(connection, sql, key);
+    Examine => Vec<Finding>: |connection, sql, Examine| examine::examine(connection, sql);
     Prepare => (): |connection, sql, Prepare| schema::prepare(connection, sql);
     Purge<'_> => usize: |connection, sql, Purge(limit, place)| purge(connection, sql, *limit, place);
 }
