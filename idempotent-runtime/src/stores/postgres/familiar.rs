@@ -27,10 +27,10 @@ impl Familiar {
 
     fn place(&self, key: &RecordKey) -> Option<(&AtomicU32, u32)> {
         let hash = self.hasher.hash_one(key.as_str()).to_be_bytes();
-        let [a, b, c, d, .., y, z] = hash;
-        let place = self.places.get(usize::from(u16::from_be_bytes([y, z])) % PLACES)?;
+        let (digest, rest) = hash.split_first_chunk::<4>()?;
+        let place = rest.first_chunk::<2>().map(|place| u16::from_be_bytes(*place))?;
         // Zero says that there is nothing.
-        Some((place, u32::from_be_bytes([a, b, c, d]) | 1))
+        Some((self.places.get(usize::from(place) % PLACES)?, u32::from_be_bytes(*digest) | 1))
     }
 
     pub(super) fn has(&self, key: &RecordKey) -> bool {
