@@ -50,6 +50,10 @@ pub(crate) fn dropped(call: &Call, how: Release) {
     }
 }
 
+pub(crate) fn not_given_back(call: &Call) {
+    event!(WARN, call, "a key is left to the end of its lease: too many wait to be given back already");
+}
+
 pub(crate) fn lease_lost(call: &Call) {
     event!(WARN, call, "another attempt has taken over from a body that is still running");
 }

@@ -28,6 +28,7 @@ mod policy;
 mod prepared;
 mod purge;
 mod reconcile;
+mod repair;
 mod replay;
 mod reservation;
 mod run;

@@ -7,13 +7,15 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
+use crate::attempt::Attempt;
+use crate::background::Background;
 use crate::call::Call;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::events;
-use crate::fingerprint::{Fingerprinter, Skip};
-use crate::idempotency::Idempotency;
-use crate::key::{self, KeyParts, OperationName};
+use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
+use crate::idempotency::{Core, Idempotency};
+use crate::key::{self, KeyParts, OperationName, RecordKey};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
@@ -43,7 +45,13 @@ impl Policies {
     };
 }
 
+/// The shortest ttl and lease.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
+
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
+
+const NO_HANDLE: &str = "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
+                         `idempotency.within(…)`, or call `idempotency.install()` at start";
 
 /// One call before it begins.
 ///
@@ -63,7 +71,14 @@ struct Parts {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
+}
+
+/// What makes a call the same as another.
+enum Identity {
+    Complete(RecordKey, Fingerprint),
+    /// The selector of a key part that is null or empty.
+    Missing(&'static str),
 }
 
 impl Prepared {
@@ -111,6 +126,11 @@ impl Prepared {
     pub(crate) fn ready(self) -> Result<Ready, Error> {
         self.0.ready()
     }
+
+    /// The key under which the store keeps the call's record.
+    pub(crate) fn record_key(self) -> Result<RecordKey, Error> {
+        self.0.record_key()
+    }
 }
 
 impl Parts {
@@ -120,11 +140,7 @@ impl Parts {
         let slot = caller.slot.take().filter(|slot| slot.claim());
         let operation = self.operation.clone();
         let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
-            return Err(Error::NotConfigured {
-                operation,
-                reason: "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
-                         `idempotency.within(…)`, or call `idempotency.install()` at start",
-            });
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
         };
         if self.site.is_some_and(|site| site.detached) && Handle::try_current().is_err() {
             return Err(Error::NotConfigured { operation, reason: DETACHED_NEEDS_RUNTIME });
@@ -133,36 +149,25 @@ impl Parts {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot });
+            let background = core.background.clone();
+            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
         }
-        self.check_name(&core)?;
-
-        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
-            operation: operation.clone(),
-            argument: error.argument.into(),
-            reason: error.reason.into(),
-        })?;
-        if let Some(secret) = &core.settings.fingerprint_secret {
-            fingerprint = fingerprint.keyed(secret);
-        }
-        if self.whole {
-            self.key.whole(&fingerprint);
-        }
-        if let Some(part) = self.key.missing() {
-            return match self.policies.on_missing_key {
-                OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
-                OnMissingKey::Run => {
-                    events::unprotected(&operation, "its key is missing");
-                    Ok(Ready::Unprotected { context: unprotected(caller), slot })
-                }
-            };
-        }
-        let template = self.site.and_then(|site| site.template);
-        let key = self.key.into_key(&core.settings.namespace, &operation, template).map_err(|error| {
-            Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
-        })?;
-
-        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = self.policies;
+        let on_missing_key = self.policies.on_missing_key;
+        let (policies, identity) = (self.policies, self.identify(&core)?);
+        let (key, fingerprint) = match identity {
+            Identity::Complete(key, fingerprint) => (key, fingerprint),
+            Identity::Missing(part) => {
+                return match on_missing_key {
+                    OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
+                    OnMissingKey::Run => {
+                        events::unprotected(&operation, "its key is missing");
+                        let background = core.background.clone();
+                        Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
+                    }
+                };
+            }
+        };
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             key,
@@ -180,8 +185,59 @@ impl Parts {
         })))
     }
 
+    /// The key under which the store keeps the call's record.
+    fn record_key(mut self: Box<Self>) -> Result<RecordKey, Error> {
+        let operation = self.operation.clone();
+        let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
+        };
+        match self.identify(&core)? {
+            Identity::Complete(key, _) => Ok(key),
+            Identity::Missing(part) => Err(Error::MissingKey { operation, part }),
+        }
+    }
+
+    /// What makes the call the same as another.
+    fn identify(mut self: Box<Self>, core: &Core) -> Result<Identity, Error> {
+        self.check_durations()?;
+        self.check_name(core)?;
+        let operation = self.operation;
+        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
+            operation: operation.clone(),
+            argument: error.argument.into(),
+            reason: error.reason.into(),
+        })?;
+        if let Some(secret) = &core.settings.fingerprint_secret {
+            fingerprint = fingerprint.keyed(secret);
+        }
+        if self.whole {
+            self.key.whole(&fingerprint);
+        }
+        if let Some(part) = self.key.missing() {
+            return Ok(Identity::Missing(part));
+        }
+        let template = self.site.and_then(|site| site.template);
+        let key = self.key.into_key(&core.settings.namespace, &operation, template);
+        key.map(|key| Identity::Complete(key, fingerprint)).map_err(|error| Error::Argument {
+            operation,
+            argument: error.selector.into(),
+            reason: error.reason.into(),
+        })
+    }
+
+    /// What a handle refuses when it is built, an operation cannot ask for either: with a lease of nothing two bodies
+    /// would run beside each other, and a ttl of nothing would keep no result.
+    fn check_durations(&self) -> Result<(), Error> {
+        let Policies { ttl, lease, .. } = self.policies;
+        if [ttl, lease].into_iter().flatten().any(|duration| duration < SHORTEST) {
+            let reason = "the operation's `ttl` and `lease` must be at least a millisecond";
+            return Err(Error::NotConfigured { operation: self.operation.clone(), reason });
+        }
+        Ok(())
+    }
+
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
-    fn check_name(&self, core: &crate::idempotency::Core) -> Result<(), Error> {
+    fn check_name(&self, core: &Core) -> Result<(), Error> {
         if self.site.is_some_and(|site| site.is_known_to(core.id)) {
             return Ok(());
         }
@@ -200,7 +256,7 @@ impl Parts {
 
 /// The context of a body that runs unprotected.
 fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(crate::attempt::Attempt::UNPROTECTED), ..caller }
+    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
 }
 
 impl fmt::Debug for Prepared {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -13,7 +14,7 @@ use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
 use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
@@ -34,6 +35,7 @@ pub(crate) enum Right {
     Unprotected {
         context: Context,
         slot: Option<Arc<Slot>>,
+        background: Background,
     },
 }
 
@@ -46,11 +48,11 @@ impl Running {
         }
     }
 
-    /// The background of the handle, where there is one.
-    pub(crate) fn background(&self) -> Option<Background> {
+    /// The background of the handle.
+    pub(crate) fn background(&self) -> Background {
         match &self.0 {
-            Right::Protected(reservation) => Some(reservation.attempt().call.core.background.clone()),
-            Right::Unprotected { .. } => None,
+            Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
+            Right::Unprotected { background, .. } => background.clone(),
         }
     }
 
@@ -117,7 +119,7 @@ where
                             return Poll::Ready(R::from_result(answer));
                         }
                         Right::Protected(reservation) => {
-                            let ending = ending(&reservation, &this.policy, &answer);
+                            let ending = ending_or_panic(&reservation, &this.policy, &answer);
                             this.stage = Stage::Recording {
                                 answer: Some(R::from_result(answer)),
                                 slot: reservation.attempt().call.slot.clone(),
@@ -141,7 +143,8 @@ where
 }
 
 impl Running {
-    fn polling(&mut self) {
+    /// Notes that the body is about to begin.
+    pub(crate) fn polling(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
             reservation.polling();
         }
@@ -174,8 +177,23 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
     }
 }
 
+/// What the end of a body does to its record, also when the application's own code panics over it: a `Serialize`, a codec
+/// or an `on_error`. The body has run to its end by then, so its value is still its caller's, and it never runs again.
+pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
+    reservation: &Reservation,
+    policy: &P,
+    answer: &Result<T, E>,
+) -> Ending {
+    catch_unwind(AssertUnwindSafe(|| ending(reservation, policy, answer))).unwrap_or_else(|_| {
+        let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
+        crate::events::not_serializable(&reservation.attempt().call, &*reason);
+        let settled = if answer.is_ok() { Settled::NotRetained } else { Settled::Unknown };
+        Ending::Settle(settled, Outcome::Unrecorded(Unrecorded::NotSerializable))
+    })
+}
+
 /// What the end of a body does to its record.
-pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
+fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     reservation: &Reservation,
     policy: &P,
     answer: &Result<T, E>,
@@ -184,7 +202,7 @@ pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     match answer {
         Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
-            OnError::Replay if !attempt.gave_error() => {
+            OnError::Replay if !attempt.passes_error_on() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.

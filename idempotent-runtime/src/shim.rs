@@ -32,6 +32,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
+use crate::attempt::Attempt;
 use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
@@ -261,8 +262,8 @@ fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
     Box::pin(async move {
         let begun = match ready {
             Ok(Ready::Protected(call)) => call::begin(call).await,
-            Ok(Ready::Unprotected { context, slot }) => {
-                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot })));
+            Ok(Ready::Unprotected { context, slot, background }) => {
+                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot, background })));
             }
             Err(error) => Err(error),
         };
@@ -303,7 +304,7 @@ where
 
 /// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
 pub(crate) fn refused(error: Error) -> Error {
-    if let Some(attempt) = Context::current().attempt.as_ref().and_then(|attempt| attempt.owned()) {
+    if let Some(attempt) = Context::current().attempt.as_ref().and_then(Attempt::nearest) {
         attempt.note_error();
     }
     events::refused(&error);
@@ -329,12 +330,8 @@ where
 {
     let background = running.background();
     let run = run(running, on_error, body).in_current_span();
-    let task = match (background, Runtime::try_current()) {
-        (Some(background), Ok(runtime)) => Some(runtime.spawn(background.track(run))),
-        (None, Ok(runtime)) => Some(runtime.spawn(run)),
-        // Refused before the body: dropped unpolled, the run gives its key back.
-        (_, Err(_)) => None,
-    };
+    // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
+    let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
     Detached(task)
 }
 

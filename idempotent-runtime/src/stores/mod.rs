@@ -12,7 +12,7 @@ mod sql;
 mod sqlite;
 
 pub use clock::{Clock, SystemClock};
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, open};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "postgres")]

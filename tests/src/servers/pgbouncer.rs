@@ -24,7 +24,7 @@ impl PgBouncer {
         let path = folder.path().join("pgbouncer.ini");
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 3\nignore_startup_parameters = extra_float_digits\n\
              [users]\n",
             postgres.port()
         )
