@@ -256,20 +256,15 @@ async fn measure(url: &str, what: &[String]) {
         replays(&pool32, &store).await;
     }
     if chosen("batch") {
-        let joined =
-            PostgresStore::builder(pool32.clone()).table("bench_batch").batch(64).open().await.unwrap();
-        println!("first calls, 64 callers:");
-        compare!(
-            "  joined against single",
-            rate(64, 60, {
-                let store = joined.clone();
-                move || first_call(store.clone())
-            }),
-            rate(64, 60, {
-                let store = store.clone();
-                move || first_call(store.clone())
-            })
-        );
+        // With the connections that sqlx gives a pool by default, and with many: those commit together as well.
+        for connections in [10, 32] {
+            let pool = pool(url, connections).await;
+            let single = PostgresStore::builder(pool.clone()).table("bench_calls").build().unwrap();
+            let joined = PostgresStore::builder(pool).table("bench_batch").batch(64).build().unwrap();
+            println!("first calls, 64 callers, {connections} connections:");
+            let (single, joined) = (move || first_call(single.clone()), move || first_call(joined.clone()));
+            compare!("  joined against single", rate(64, 60, joined.clone()), rate(64, 60, single.clone()));
+        }
     }
     if chosen("bloat") {
         bloat(url).await;
