@@ -20,6 +20,8 @@ const SCHEMES: &[(&str, &str)] = &[
     ("rediss-cluster", "redis-tls-rustls"),
     ("valkeys", "redis-tls-rustls"),
     ("dynamodb", "dynamodb"),
+    ("postgresql", "postgres"),
+    ("postgres", "postgres"),
 ];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
@@ -30,6 +32,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
 /// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | [`RedisStore`](crate::stores::RedisStore) |
 /// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
+/// | `postgres://user@host/database` | [`PostgresStore`](crate::stores::PostgresStore) |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -78,6 +81,8 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
         }
         #[cfg(feature = "dynamodb")]
         "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(crate::stores::PostgresStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

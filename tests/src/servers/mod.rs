@@ -4,6 +4,8 @@
 
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
+pub mod pgbouncer;
+pub mod postgres;
 pub mod redis;
 
 use std::ffi::OsStr;
