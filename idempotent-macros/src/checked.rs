@@ -22,6 +22,8 @@ pub(crate) struct Checked {
     pub(crate) key: Key,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) on_error: OnError,
+    /// What is asked before a second run: a future.
+    pub(crate) reconcile: Option<TokenStream>,
     pub(crate) detached: bool,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
@@ -45,6 +47,7 @@ pub(crate) enum Setting {
     OnCrash(&'static str),
     OnMissingKey(&'static str),
     Detached,
+    Reconciles,
 }
 
 pub(crate) enum Handle {
@@ -97,6 +100,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let name = name(args, function, errors);
     let handle = values::handle(args, function, errors);
     let on_error = values::on_error(args, function, errors);
+    let reconcile = values::reconcile(args, function, errors);
     let runtime = values::runtime(args, errors);
     let output = output(function, errors)?;
     let (captured, rebound) = owned(function);
@@ -108,6 +112,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         key: key?.key,
         arguments,
         on_error: on_error?,
+        reconcile,
         detached: args.detached.is_some(),
         output,
         captured,
