@@ -68,25 +68,37 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
     if call.is_inside_itself() {
         return Err(Error::Reentrant { operation: call.key.operation().clone() });
     }
+    match enter(&call).await? {
+        Judged::Begun(begun) => Ok(begun),
+        // Boxed, because few calls wait, and what waiting needs would make the future of every call large.
+        Judged::InProgress(lease_left) => Box::pin(wait(call, lease_left)).await,
+    }
+}
+
+/// Asks for the right to run, and judges what stands in the way.
+async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
+    let reserving = Box::pin(reserve(Arc::clone(call)));
+    match Handoff::new(&call.core.background, reserving).await? {
+        Answer::Granted(reservation) => Ok(Judged::Begun(Begun::Run(reservation))),
+        Answer::Held(record) => judge(call, record),
+    }
+}
+
+/// Follows the running record that stands in the way, for as long as the call may wait.
+async fn wait(call: Arc<Call>, mut lease_left: Duration) -> Result<Begun, Error> {
     let mut deadline = None;
     loop {
-        let reserving = Box::pin(reserve(Arc::clone(&call)));
-        let mut record = match Handoff::new(&call.core.background, reserving).await? {
-            Answer::Granted(reservation) => return Ok(Begun::Run(reservation)),
-            Answer::Held(record) => record,
-        };
-        loop {
-            let retry_after = match judge(&call, record)? {
-                Judged::Replay(replay) => return Ok(Begun::Replay(replay)),
-                Judged::InProgress(lease_left) => lease_left,
-            };
-            match changed(&call, &mut deadline).await? {
-                Some(News::Settled(settled)) => record = *settled,
-                Some(News::Free) => break,
-                None => {
-                    return Err(Error::InProgress { operation: call.key.operation().clone(), retry_after });
-                }
+        let judged = match changed(&call, &mut deadline).await? {
+            Some(News::Settled(record)) => judge(&call, *record)?,
+            Some(News::Free) => enter(&call).await?,
+            None => {
+                let operation = call.key.operation().clone();
+                return Err(Error::InProgress { operation, retry_after: lease_left });
             }
+        };
+        match judged {
+            Judged::Begun(begun) => return Ok(begun),
+            Judged::InProgress(left) => lease_left = left,
         }
     }
 }
@@ -129,10 +141,11 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
     }
 }
 
-/// What a duplicate gets.
+/// What a call gets.
 #[derive(Debug)]
 enum Judged {
-    Replay(Replay),
+    Begun(Begun),
+    /// Nothing yet: another attempt has the key, for so long at least.
     InProgress(Duration),
 }
 
@@ -152,10 +165,10 @@ fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
         State::Running { lease_left, .. } if lease_left.is_zero() => Err(Error::OutcomeUnknown { operation }),
         State::Running { lease_left, .. } => Ok(Judged::InProgress(lease_left)),
         State::Settled(Settled::Completed(stored)) => {
-            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, false)))
+            Ok(Judged::Begun(Begun::Replay(Replay::new(call, record.attempt, stored, false))))
         }
         State::Settled(Settled::Failed(stored)) => {
-            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, true)))
+            Ok(Judged::Begun(Begun::Replay(Replay::new(call, record.attempt, stored, true))))
         }
         State::Settled(Settled::NotRetained) => Err(Error::NotRetained { operation }),
         State::Settled(Settled::Unknown) => Err(Error::OutcomeUnknown { operation }),

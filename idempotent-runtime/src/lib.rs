@@ -27,6 +27,7 @@ mod outcome;
 mod policy;
 mod prepared;
 mod reconcile;
+mod repair;
 mod replay;
 mod reservation;
 mod run;

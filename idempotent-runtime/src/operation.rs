@@ -123,6 +123,15 @@ impl<P> Operation<P> {
         self.with(Refuse)
     }
 
+    pub(crate) fn handle(&self) -> &Idempotency {
+        &self.handle
+    }
+
+    /// The version of results, and the ttl where it is not the handle's.
+    pub(crate) fn kept(&self) -> (u32, Option<Duration>) {
+        (self.policies.version, self.policies.ttl)
+    }
+
     fn with<Q>(self, on_error: Q) -> Operation<Q> {
         Operation { handle: self.handle, name: self.name, policies: self.policies, on_error }
     }
@@ -155,6 +164,10 @@ impl<P> OperationCall<P> {
     pub fn argument<T: Serialize + ?Sized>(mut self, name: &'static str, argument: &T) -> Self {
         self.prepared.argument(name, argument, &[]);
         self
+    }
+
+    pub(crate) fn into_prepared(self) -> Prepared {
+        self.prepared
     }
 
     /// Runs `body` unless the call is a duplicate, and gives the result of the one run that counts.

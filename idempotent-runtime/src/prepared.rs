@@ -11,9 +11,9 @@ use crate::call::Call;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::events;
-use crate::fingerprint::{Fingerprinter, Skip};
-use crate::idempotency::Idempotency;
-use crate::key::{self, KeyParts, OperationName};
+use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
+use crate::idempotency::{Core, Idempotency};
+use crate::key::{self, KeyParts, OperationName, RecordKey};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
@@ -45,8 +45,15 @@ impl Policies {
 
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
+const NO_HANDLE: &str = "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
+                         `idempotency.within(…)`, or call `idempotency.install()` at start";
+
 /// One call before it begins.
-pub struct Prepared {
+///
+/// Behind a pointer, because the state of the hash is large and a call is handed on several times before it begins.
+pub struct Prepared(Box<Parts>);
+
+struct Parts {
     handle: Option<Idempotency>,
     operation: OperationName,
     policies: Policies,
@@ -62,57 +69,73 @@ pub(crate) enum Ready {
     Unprotected { context: Context, slot: Option<Arc<Slot>> },
 }
 
+/// What makes a call the same as another.
+enum Identity {
+    Complete(RecordKey, Fingerprint),
+    /// The selector of a key part that is null or empty.
+    Missing(&'static str),
+}
+
 impl Prepared {
     /// A call of an annotated function.
     pub(crate) fn at(site: &'static Site, handle: Option<Idempotency>) -> Self {
-        let operation = OperationName::from_static(site.name);
-        Self { site: Some(site), ..Self::of(handle, operation, site.policies) }
+        Self::new(handle, OperationName::from_static(site.name), site.policies, Some(site))
     }
 
+    /// A call without a function of its own.
     pub(crate) fn of(handle: Option<Idempotency>, operation: OperationName, policies: Policies) -> Self {
-        Self {
-            handle,
-            operation,
-            policies,
-            site: None,
-            key: KeyParts::new(),
-            whole: false,
-            fingerprint: Fingerprinter::new(),
-        }
+        Self::new(handle, operation, policies, None)
+    }
+
+    fn new(
+        handle: Option<Idempotency>,
+        operation: OperationName,
+        policies: Policies,
+        site: Option<&'static Site>,
+    ) -> Self {
+        let (key, fingerprint) = (KeyParts::new(), Fingerprinter::new());
+        Self(Box::new(Parts { handle, operation, policies, site, key, whole: false, fingerprint }))
     }
 
     /// One part of the key, with the selector's text for errors.
     pub fn key<T: Serialize + ?Sized>(&mut self, selector: &'static str, value: &T) {
-        self.key.part(selector, value);
+        self.0.key.part(selector, value);
     }
 
     /// `key = "*"`: the fingerprint is the key.
     pub fn key_from_fingerprint(&mut self) {
-        self.whole = true;
+        self.0.whole = true;
     }
 
     /// One fingerprinted argument, or one value selected by `fingerprint = "…"`, without what is skipped in it.
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T, skip: Skip) {
-        self.fingerprint.argument_without(name, value, skip);
+        self.0.fingerprint.argument_without(name, value, skip);
     }
 
     /// The application is asked before a second run.
     pub(crate) fn reconciles(&mut self) {
-        self.policies.reconciles = true;
+        self.0.policies.reconciles = true;
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(mut self) -> Result<Ready, Error> {
+    pub(crate) fn ready(self) -> Result<Ready, Error> {
+        self.0.ready()
+    }
+
+    /// The key under which the store keeps the call's record.
+    pub(crate) fn record_key(self) -> Result<RecordKey, Error> {
+        self.0.record_key()
+    }
+}
+
+impl Parts {
+    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
         let operation = self.operation.clone();
         let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
-            return Err(Error::NotConfigured {
-                operation,
-                reason: "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
-                         `idempotency.within(…)`, or call `idempotency.install()` at start",
-            });
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
         };
         if self.site.is_some_and(|site| site.detached) && Handle::try_current().is_err() {
             return Err(Error::NotConfigured { operation, reason: DETACHED_NEEDS_RUNTIME });
@@ -123,34 +146,21 @@ impl Prepared {
             }
             return Ok(Ready::Unprotected { context: unprotected(caller), slot });
         }
-        self.check_name(&core)?;
-
-        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
-            operation: operation.clone(),
-            argument: error.argument.into(),
-            reason: error.reason.into(),
-        })?;
-        if let Some(secret) = &core.settings.fingerprint_secret {
-            fingerprint = fingerprint.keyed(secret);
-        }
-        if self.whole {
-            self.key.whole(&fingerprint);
-        }
-        if let Some(part) = self.key.missing() {
-            return match self.policies.on_missing_key {
-                OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
-                OnMissingKey::Run => {
-                    events::unprotected(&operation, "its key is missing");
-                    Ok(Ready::Unprotected { context: unprotected(caller), slot })
-                }
-            };
-        }
-        let template = self.site.and_then(|site| site.template);
-        let key = self.key.into_key(&core.settings.namespace, &operation, template).map_err(|error| {
-            Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
-        })?;
-
-        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = self.policies;
+        let on_missing_key = self.policies.on_missing_key;
+        let (policies, identity) = (self.policies, self.identify(&core)?);
+        let (key, fingerprint) = match identity {
+            Identity::Complete(key, fingerprint) => (key, fingerprint),
+            Identity::Missing(part) => {
+                return match on_missing_key {
+                    OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
+                    OnMissingKey::Run => {
+                        events::unprotected(&operation, "its key is missing");
+                        Ok(Ready::Unprotected { context: unprotected(caller), slot })
+                    }
+                };
+            }
+        };
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             key,
@@ -168,8 +178,47 @@ impl Prepared {
         })))
     }
 
+    /// The key under which the store keeps the call's record.
+    fn record_key(mut self: Box<Self>) -> Result<RecordKey, Error> {
+        let operation = self.operation.clone();
+        let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
+        };
+        match self.identify(&core)? {
+            Identity::Complete(key, _) => Ok(key),
+            Identity::Missing(part) => Err(Error::MissingKey { operation, part }),
+        }
+    }
+
+    /// What makes the call the same as another.
+    fn identify(mut self: Box<Self>, core: &Core) -> Result<Identity, Error> {
+        self.check_name(core)?;
+        let operation = self.operation;
+        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
+            operation: operation.clone(),
+            argument: error.argument.into(),
+            reason: error.reason.into(),
+        })?;
+        if let Some(secret) = &core.settings.fingerprint_secret {
+            fingerprint = fingerprint.keyed(secret);
+        }
+        if self.whole {
+            self.key.whole(&fingerprint);
+        }
+        if let Some(part) = self.key.missing() {
+            return Ok(Identity::Missing(part));
+        }
+        let template = self.site.and_then(|site| site.template);
+        let key = self.key.into_key(&core.settings.namespace, &operation, template);
+        key.map(|key| Identity::Complete(key, fingerprint)).map_err(|error| Error::Argument {
+            operation,
+            argument: error.selector.into(),
+            reason: error.reason.into(),
+        })
+    }
+
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
-    fn check_name(&self, core: &crate::idempotency::Core) -> Result<(), Error> {
+    fn check_name(&self, core: &Core) -> Result<(), Error> {
         if self.site.is_some_and(|site| site.is_known_to(core.id)) {
             return Ok(());
         }
@@ -194,6 +243,6 @@ fn unprotected(caller: Context) -> Context {
 impl fmt::Debug for Prepared {
     /// Without key and arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("operation", &self.operation).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("operation", &self.0.operation).finish_non_exhaustive()
     }
 }

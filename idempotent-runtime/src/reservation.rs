@@ -1,17 +1,19 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep};
 
 use crate::asking::{ask, poll_once};
 use crate::attempt::{Attempt, Owned};
-use crate::background::{self, Handoff};
+use crate::background::Handoff;
 use crate::call::{Call, release};
-use crate::context::Context;
+use crate::context;
 use crate::events;
 use crate::heartbeat::Heartbeat;
 use crate::outcome::{Outcome, Unrecorded};
@@ -54,8 +56,12 @@ impl Reservation {
     }
 
     /// The context in which the body runs.
-    pub(crate) fn body_context(&self) -> Context {
-        Context { handle: self.attempt.call.handle(), attempt: Some(Attempt::of(&self.attempt)), slot: None }
+    pub(crate) fn body_context(&self) -> context::Context {
+        context::Context {
+            handle: self.attempt.call.handle(),
+            attempt: Some(Attempt::of(&self.attempt)),
+            slot: None,
+        }
     }
 
     /// Notes that the body is about to be polled.
@@ -70,24 +76,38 @@ impl Reservation {
         }
     }
 
-    /// Records the end of the body. The caller waits for it as long as the handle's `store_timeout`; then, or when it
-    /// goes away before, the rest is done in the background.
-    pub(crate) fn end(mut self, ending: Ending) -> background::BoxFuture<Outcome> {
+    /// Records the end of the body.
+    pub(crate) fn end(mut self, ending: Ending) -> Recording {
         self.phase = Phase::Ended;
         let attempt = Arc::clone(&self.attempt);
-        let background = &self.attempt.call.core.background;
-        let mut recording =
-            Handoff::new(background, Box::pin(record(Arc::clone(&attempt), ending, self.heartbeat.take())));
-        Box::pin(async move {
-            if let Poll::Ready(outcome) = poll_once(&mut recording).await {
-                return outcome;
-            }
-            if Handle::try_current().is_err() {
-                return recording.await;
-            }
-            let patience = attempt.call.core.settings.store_timeout;
-            timeout(patience, recording).await.unwrap_or(Outcome::Unrecorded(Unrecorded::StoreFailed))
-        })
+        let core = &self.attempt.call.core;
+        let work = Handoff::new(&core.background, Box::pin(record(attempt, ending, self.heartbeat.take())));
+        Recording { work, patience: core.settings.store_timeout, timer: None }
+    }
+}
+
+/// The recording of a body's end. The caller waits for it as long as the handle's `store_timeout`; then, or when it goes
+/// away before, the rest is done in the background.
+pub(crate) struct Recording {
+    work: Handoff<Outcome>,
+    patience: Duration,
+    /// There is none before the store keeps the caller waiting, and none without a runtime.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for Recording {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let Self { work, patience, timer } = &mut *self;
+        if let Poll::Ready(outcome) = Pin::new(work).poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if timer.is_none() && Handle::try_current().is_ok() {
+            *timer = Some(Box::pin(sleep(*patience)));
+        }
+        let Some(timer) = timer else { return Poll::Pending };
+        timer.as_mut().poll(cx).map(|()| Outcome::Unrecorded(Unrecorded::StoreFailed))
     }
 }
 

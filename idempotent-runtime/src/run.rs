@@ -9,16 +9,19 @@ use std::task::{Context as TaskContext, Poll, ready};
 use serde::Serialize;
 
 use crate::attempt::Attempt;
-use crate::background::{Background, BoxFuture};
+use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
 use crate::policy::OnError;
-use crate::reservation::{Ending, Reservation};
+use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
 use crate::shim::{Fallible, refused};
 use crate::store::{Settled, Stored};
+
+/// Room enough for most results, so that encoding them never moves what is written already.
+const TYPICAL_RESULT: usize = 512;
 
 /// The right to run a body, protected or not.
 #[derive(Debug)]
@@ -76,7 +79,7 @@ impl<R, P, F> Unpin for Run<R, P, F> {}
 
 enum Stage<R> {
     Body(Running),
-    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: BoxFuture<Outcome> },
+    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: Recording },
     Ended,
 }
 
@@ -124,7 +127,7 @@ where
                     }
                 }
                 Stage::Recording { answer, slot, recording } => {
-                    let outcome = ready!(recording.as_mut().poll(cx));
+                    let outcome = ready!(Pin::new(recording).poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
                     this.stage = Stage::Ended;
@@ -179,7 +182,7 @@ pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
 ) -> Ending {
     let attempt = reservation.attempt();
     match answer {
-        Ok(value) => settle(reservation, serde_json::to_vec(value), Settled::Completed),
+        Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
             OnError::Replay if !attempt.gave_error() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
@@ -191,6 +194,12 @@ pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
             }
         },
     }
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(TYPICAL_RESULT);
+    serde_json::to_writer(&mut bytes, value)?;
+    Ok(bytes)
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.

@@ -33,8 +33,12 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
     Ok(store)
 }
 
+/// As [`connect`], without examining the store: for tools that have to work on one that is not in order.
+///
+/// # Errors
+/// Says what is wrong with the URL, which feature is missing, or what the store answered.
 #[allow(clippy::unused_async, reason = "the memory store alone has nothing to wait for")]
-async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match scheme {
         #[cfg(feature = "memory")]

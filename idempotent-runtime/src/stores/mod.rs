@@ -8,7 +8,7 @@ mod memory;
 mod sqlite;
 
 pub use clock::{Clock, SystemClock};
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, connect, open};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "sqlite-unbundled")]
