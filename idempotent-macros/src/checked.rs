@@ -154,15 +154,31 @@ fn output(function: &Function, errors: &mut Errors) -> Option<Type> {
         errors.at(never, "the function never returns, so there is no result to keep; return `Result<T, E>`");
         return None;
     }
-    match opaque(output) {
-        Some(span) => {
-            errors.at_span(
-                span,
-                "an opaque type cannot be read back from a store; use a concrete type in the return type",
-            );
-            None
-        }
-        None => Some(output.clone()),
+    if let Some(span) = opaque(output) {
+        errors.at_span(
+            span,
+            "an opaque type cannot be read back from a store; use a concrete type in the return type",
+        );
+        return None;
+    }
+    if let Some(span) = success(output).and_then(|ty| borrowed(quote::quote!(#ty))) {
+        errors.at_span(
+            span,
+            "a result that borrows cannot be read back from a store; return an owned type, for example `String` for `&str`",
+        );
+        return None;
+    }
+    Some(output.clone())
+}
+
+/// The `T` of a `Result<T, E>` that is written so.
+fn success(output: &Type) -> Option<&Type> {
+    let Type::Path(path) = output else { return None };
+    let last = path.path.segments.last().filter(|segment| segment.ident == "Result")?;
+    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(ty) => Some(ty),
+        _ => None,
     }
 }
 

@@ -167,7 +167,8 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let begin = located(quote!(#hidden::begin), output.span());
     let run = located(quote!(#hidden::#run), output.span());
     let (policy_statement, policy) = on_error(checked, names);
-    let policy_reference = located(quote!(&#policy), policy.span());
+    // One context throughout: the compiler joins no spans of two, and points at the whole attribute instead.
+    let policy_reference = located(quote_spanned!(Span::mixed_site()=> &#policy), policy.span());
     let reconciled = reconciled(checked, names, &policy_reference);
     let pin = pinned(checked);
     let owned = owned(checked);
@@ -202,7 +203,7 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
     let future = checked.reconcile.as_ref()?;
     let running = generated("__idempotent_running");
     let output = &checked.output;
-    let reconcile = located(quote!(#hidden::reconcile), future.span());
+    let reconcile = located(quote_spanned!(Span::mixed_site()=> #hidden::reconcile), future.span());
     Some(quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::used_underscore_binding)]
         let #begun = match #begun {
@@ -221,7 +222,7 @@ fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
     match &checked.on_error {
         OnError::Policy(name, place) => {
             let name = generated(name);
-            (TokenStream::new(), located(quote!(#hidden::#name), *place))
+            (TokenStream::new(), located(quote_spanned!(Span::mixed_site()=> #hidden::#name), *place))
         }
         OnError::Decide(function) => {
             let decide = quote! {#hidden::decided::<<#output as #hidden::Fallible>::Err, _, _>};
