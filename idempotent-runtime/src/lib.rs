@@ -14,6 +14,7 @@ mod builder;
 mod call;
 mod codec;
 mod context;
+#[expect(clippy::missing_errors_doc, reason = "called by generated code only")]
 mod diagnostics;
 mod doctor;
 mod downstream;
