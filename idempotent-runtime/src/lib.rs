@@ -12,6 +12,7 @@ mod attempt;
 mod background;
 mod builder;
 mod call;
+mod chance;
 mod codec;
 mod context;
 mod diagnostics;

@@ -8,4 +8,5 @@ pub mod conformance;
 mod faults;
 
 pub use clock::ManualClock;
+pub use crate::chance::seeded::seed_this_thread;
 pub use faults::{Call, Fault, Faults, Operation};

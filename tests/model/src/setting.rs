@@ -159,7 +159,7 @@ impl Default for Setting {
             on_error: OnError::Retry,
             wait: false,
             other_arguments: false,
-            max_attempts: 3,
+            max_attempts: 10,
             bounds: Bounds {
                 crashes: 1,
                 drops: 1,
