@@ -114,11 +114,18 @@ impl Store for Network {
         let key = request.key.clone();
         let Reserve { owner, fingerprint, lease, take_over, max_attempts, .. } = request;
         let write = Some((key.clone(), owner, true));
+        let world = Arc::clone(&self.world);
         let op = move |store: Mutant| -> Doing<Reserved> {
-            let key = key.clone();
+            let (key, world) = (key.clone(), Arc::clone(&world));
             Box::pin(async move {
                 let request = Reserve { key: &key, owner, fingerprint, lease, take_over, max_attempts };
-                store.reserve(request).await
+                let reserved = store.reserve(request).await;
+                if let Ok(Reserved::Held(Record { owner: holder, state: State::Running { .. }, .. })) = &reserved
+                    && *holder == owner
+                {
+                    world.violation(format!("{}: {owner} is kept out by itself", key.as_str()));
+                }
+                reserved
             })
         };
         self.carry(format!("reserve {owner}"), op, write).await
