@@ -69,6 +69,8 @@ struct Seen {
     polled: BTreeSet<u64>,
     /// Calls that acted where that must not happen again.
     acted: BTreeSet<u64>,
+    /// The attempt that has stored the step's result.
+    step_done: Option<u32>,
     /// Calls up to this one do not count any more: an operator has looked.
     excused: u64,
     /// The result that duplicates are given.
@@ -160,6 +162,28 @@ impl World {
         if let Some(silent) = silent {
             self.violation(format!("{key}: body of call {call} starts although that of {silent} has run"));
         }
+    }
+
+    /// The body of this attempt has stored its step.
+    pub fn step_is_done(&self, key: &str, call: u64, attempt: u32) {
+        let mut inner = self.inner();
+        let seen = inner.keys.entry(key.to_owned()).or_default();
+        if call > seen.excused {
+            seen.step_done = Some(attempt);
+        }
+    }
+
+    /// A step runs.
+    pub fn step_runs(&self, key: &str, call: u64, attempt: u32) {
+        let done = {
+            let mut inner = self.inner();
+            let seen = inner.keys.entry(key.to_owned()).or_default();
+            seen.step_done.filter(|done| *done < attempt && call > seen.excused && !self.plan.short_ttl)
+        };
+        if let Some(done) = done {
+            self.violation(format!("{key}: call {call} runs the step that attempt {done} has done"));
+        }
+        self.acts(key, call);
     }
 
     /// A body acts.
