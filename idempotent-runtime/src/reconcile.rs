@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
-use crate::run::{Right, Running, ending};
+use crate::run::{Right, Running, ending_or_panic};
 use crate::shim::{Begun, Fallible};
 
 /// What the application found out about an earlier attempt: the answer of a `reconcile` expression.
@@ -39,7 +39,7 @@ impl Running {
 /// Awaits `asked` under the lease of the new attempt, and goes on as it says.
 ///
 /// When it fails, panics or is dropped, the attempt has not been one: it ends uncounted, and the next call asks again.
-pub async fn reconcile<R, P, F>(mut running: Running, on_error: &P, asked: F) -> Begun<R>
+pub(crate) async fn reconcile<R, P, F>(mut running: Running, on_error: &P, asked: F) -> Begun<R>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
@@ -55,7 +55,7 @@ where
         Ok(Reconciled::Done(value)) => {
             let answer = Ok(value);
             if let Right::Protected(reservation) = running.0 {
-                let ending = ending(&reservation, on_error, &answer);
+                let ending = ending_or_panic(&reservation, on_error, &answer);
                 let slot = reservation.attempt().call.slot.clone();
                 let outcome = reservation.end(ending).await;
                 if let Some(slot) = slot {

@@ -15,5 +15,7 @@ mod setting;
 
 pub use promises::{Broken, History, Promise};
 pub use protocol::{Action, Phase as WorkerPhase, Protocol, Repair, State, Witness, Worker};
-pub use record::{Answer, CallId, Mark, OPERATOR, Op, Phase, Record, Release, Request, Settled, apply, repair};
+pub use record::{
+    Answer, CallId, Mark, OPERATOR, Op, Phase, Record, Release, Request, Settled, apply, repair,
+};
 pub use setting::{Body, Bounds, OnCrash, OnError, Protections, Setting, TakeOver};

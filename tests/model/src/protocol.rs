@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use stateright::{Model, Property};
 
 use crate::promises::{Calls, History, Promise};
-use crate::record::{
-    Answer, CallId, Mark, OPERATOR, Op, Phase as RecordPhase, Record, Release, Request, Settled, Token, apply,
-    repair, waits_for_somebody,
-};
 pub use crate::record::Repair;
+use crate::record::{
+    Answer, CallId, Mark, OPERATOR, Op, Phase as RecordPhase, Record, Release, Request, Settled, Token,
+    apply, repair, waits_for_somebody,
+};
 use crate::setting::{Body, Bounds, OnCrash, OnError, Setting};
 
 /// The machine, and which promise is looked at.
@@ -181,10 +181,7 @@ impl Protocol {
     }
 
     fn waits_for_answer(worker: &Worker) -> bool {
-        matches!(
-            worker.phase,
-            Phase::Reserving | Phase::Marking | Phase::StoringStep | Phase::Recording(_)
-        )
+        matches!(worker.phase, Phase::Reserving | Phase::Marking | Phase::StoringStep | Phase::Recording(_))
     }
 
     fn poll(&self, state: &mut State, index: usize) {
@@ -411,9 +408,9 @@ impl Protocol {
         let worker = &mut state.workers[index];
         worker.phase = Phase::Idle;
         let Op::Complete(settled) = op else { return };
-        let is_stored = state
-            .record
-            .is_some_and(|record| record.phase == RecordPhase::Settled(settled) && record.holder == worker.call);
+        let is_stored = state.record.is_some_and(|record| {
+            record.phase == RecordPhase::Settled(settled) && record.holder == worker.call
+        });
         let told_executed = answer == Answer::Applied || !self.setting.protections.lost_completion_is_told;
         if told_executed != is_stored && (told_executed || state.record.is_some()) {
             state.history.broken.note(Promise::OutcomeIsTrue);

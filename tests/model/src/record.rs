@@ -205,7 +205,8 @@ pub fn apply(record: &mut Option<Record>, request: Request, setting: &Setting) -
             })
         }
         Op::Complete(settled) => {
-            let already = matches!(record, Some(Record { owner, phase: Phase::Settled(_), .. }) if *owner == token);
+            let already =
+                matches!(record, Some(Record { owner, phase: Phase::Settled(_), .. }) if *owner == token);
             if already && on.complete_is_repeatable {
                 return Answer::Applied;
             }

@@ -51,7 +51,10 @@ fn promises_hold_under_every_policy() {
 
 fn holds(setting: Setting) -> Looked {
     let (looked, counterexample) = look(Protocol::new(setting));
-    println!("{looked:?}: {:?} {:?} {:?} {:?}", setting.body, setting.on_crash, setting.on_error, setting.bounds);
+    println!(
+        "{looked:?}: {:?} {:?} {:?} {:?}",
+        setting.body, setting.on_crash, setting.on_error, setting.bounds
+    );
     assert!(counterexample.is_none(), "{setting:#?}\n{}", counterexample.unwrap_or_default());
     looked
 }

@@ -69,7 +69,9 @@ fn with_tokens_that_are_counted_from_one_again_a_stale_owner_writes() {
 #[test]
 fn without_a_repeatable_reserve_a_call_is_blocked_by_itself() {
     let bounds = Bounds { losses: 1, ..CALM };
-    harmed(Promise::NotBlockedByItself, setting(OnCrash::Refuse, bounds), |on| on.reserve_is_repeatable = false);
+    harmed(Promise::NotBlockedByItself, setting(OnCrash::Refuse, bounds), |on| {
+        on.reserve_is_repeatable = false
+    });
 }
 
 #[test]
@@ -93,13 +95,17 @@ fn without_a_new_token_in_resolve_a_late_owner_is_told_what_is_not_so() {
 #[test]
 fn with_a_ttl_while_running_a_body_starts_after_silence() {
     let bounds = Bounds { expiries: 1, ..CALM };
-    harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| on.no_ttl_while_running = false);
+    harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| {
+        on.no_ttl_while_running = false
+    });
 }
 
 #[test]
 fn with_a_release_in_place_of_abandoning_a_body_starts_after_silence() {
     let bounds = Bounds { drops: 1, ..CALM };
-    harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| on.drop_in_body_abandons = false);
+    harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| {
+        on.drop_in_body_abandons = false
+    });
 }
 
 #[test]
@@ -129,7 +135,8 @@ fn without_keeping_earlier_attempts_an_unused_take_over_runs_a_step_again() {
 
 #[test]
 fn with_renewals_that_outlive_the_body_somebody_waits_for_ever() {
-    let setting = Setting { wait: true, ..setting(OnCrash::Retry, Bounds { crashes: 1, lease_ends: 0, ..CALM }) };
+    let setting =
+        Setting { wait: true, ..setting(OnCrash::Retry, Bounds { crashes: 1, lease_ends: 0, ..CALM }) };
     harmed(Promise::NobodyWaitsForEver, setting, |on| on.renewal_ends_with_body = false);
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
-    Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution, Settled,
-    State, Step, StepState, Store, StoreResult, TakeOver, Write, async_trait,
+    Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
+    Settled, State, Step, StepState, Store, StoreResult, TakeOver, Write, async_trait,
 };
 use idempotent_runtime::stores::MemoryStore;
 
@@ -116,7 +116,8 @@ impl Store for Mutant {
             }
         }
         let mut reserved = self.store.reserve(request).await?;
-        if let (true, Reserved::Granted(grant)) = (self.is(Mutation::FinishedStepsAreNotGiven), &mut reserved) {
+        if let (true, Reserved::Granted(grant)) = (self.is(Mutation::FinishedStepsAreNotGiven), &mut reserved)
+        {
             grant.steps.clear();
         }
         Ok(reserved)

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
-    Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution, Settled,
-    State, Step, Store, StoreError, StoreErrorKind, StoreResult, Write, async_trait,
+    Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
+    Settled, State, Step, Store, StoreError, StoreErrorKind, StoreResult, Write, async_trait,
 };
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -59,7 +59,9 @@ impl Network {
         tokio::spawn(async move {
             sleep(there).await;
             let answer = audited(&world, &store, &op, write.as_ref()).await;
-            world.note(|| format!("p{process} {what} -> {answer:?}{}", if reply_lost { ", lost" } else { "" }));
+            world.note(|| {
+                format!("p{process} {what} -> {answer:?}{}", if reply_lost { ", lost" } else { "" })
+            });
             if reply_lost {
                 drop(tell);
             } else {
@@ -120,7 +122,8 @@ impl Store for Network {
             Box::pin(async move {
                 let request = Reserve { key: &key, owner, fingerprint, lease, take_over, max_attempts };
                 let reserved = store.reserve(request).await;
-                if let Ok(Reserved::Held(Record { owner: holder, state: State::Running { .. }, .. })) = &reserved
+                if let Ok(Reserved::Held(Record { owner: holder, state: State::Running { .. }, .. })) =
+                    &reserved
                     && *holder == owner
                 {
                     world.violation(format!("{}: {owner} is kept out by itself", key.as_str()));

@@ -5,14 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idempotent_runtime::key::RecordKey;
-use idempotent_runtime::store::{
-    Compared, ListQuery, OwnerToken, Resolution, Settled, State, Store, Stored,
-};
+use idempotent_runtime::store::{Compared, ListQuery, OwnerToken, Resolution, Settled, State, Store, Stored};
 use idempotent_runtime::stores::{Clock, MemoryStore};
 use idempotent_runtime::testing::seed_this_thread;
-use idempotent_runtime::{
-    Attempt, Error, Idempotency, OnCrash, OnError, Outcome, Unrecorded, with_outcome,
-};
+use idempotent_runtime::{Attempt, Error, Idempotency, OnCrash, OnError, Outcome, Unrecorded, with_outcome};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
@@ -187,10 +183,8 @@ async fn call(
     let policy = world.plan.on_error;
     // A body that was given an error of the library, as that of the call inside it, has none that is replayed.
     let replays = policy == OnError::Replay && !world.plan.nested;
-    let operation = idempotency
-        .operation("charge")
-        .on_crash(world.plan.on_crash)
-        .on_error(move |_: &Failure| policy);
+    let operation =
+        idempotency.operation("charge").on_crash(world.plan.on_crash).on_error(move |_: &Failure| policy);
     let kept_under = operation.key(key).record_key().unwrap();
     let own: Arc<Mutex<Option<Result<Receipt, Failure>>>> = Arc::default();
     world.note(|| format!("{key}: call {by} of {amount}"));
@@ -202,7 +196,8 @@ async fn call(
             let mut acted = false;
             let answer = work(&world, &idempotency, &attempt, &key, Receipt { by, amount }, &mut acted).await;
             let is_library = matches!(answer, Err(Failure::Library(_)));
-            let releases = policy == OnError::Retry || (policy == OnError::Replay && (!replays || is_library));
+            let releases =
+                policy == OnError::Retry || (policy == OnError::Replay && (!replays || is_library));
             let nothing = answer.is_err() && !acted && releases;
             let stored = answer.is_ok() || (replays && !is_library);
             world.answers(&key, by, &format!("{answer:?}"), nothing, stored);
@@ -233,7 +228,8 @@ async fn judge(world: &World, store: &MemoryStore, kept_under: &RecordKey, key: 
         world.violation(format!("{key}: call {by} made {own:?} and was told {result:?}"));
     }
     // The operator's receipt is for whatever it was.
-    if let Ok(Receipt { by: made_by, amount: of }) | Err(Failure::Own(Receipt { by: made_by, amount: of })) = result
+    if let Ok(Receipt { by: made_by, amount: of }) | Err(Failure::Own(Receipt { by: made_by, amount: of })) =
+        result
         && of != amount
         && *made_by != 0
     {
@@ -287,7 +283,8 @@ async fn work(
         if inner.as_ref().is_ok_and(|value| *value != 7) {
             world.violation(format!("{key}: the call inside {by} gave {inner:?}"));
         }
-        let again = idempotency.operation("charge").key(key).run(|_| async { Ok::<_, Error>(receipt.clone()) });
+        let again =
+            idempotency.operation("charge").key(key).run(|_| async { Ok::<_, Error>(receipt.clone()) });
         if again.await.err().map(|error| error.code()) != Some("reentrant") {
             world.violation(format!("{key}: call {by} could call itself"));
         }
@@ -350,8 +347,7 @@ async fn last_call(world: &Arc<World>, store: &Mutant, idempotency: &Idempotency
     let before = store.store.load(&kept_under).await.unwrap();
     let result = call(world, &store.store, idempotency, key, 1).await;
     let Err(Failure::Library(code)) = result else { return };
-    let is_unknown =
-        before.as_ref().is_some_and(|record| record.state == State::Settled(Settled::Unknown));
+    let is_unknown = before.as_ref().is_some_and(|record| record.state == State::Settled(Settled::Unknown));
     let excused = match code.as_str() {
         "outcome-unknown" => is_unknown || world.plan.on_crash != OnCrash::Retry,
         "key-reused" => true,
