@@ -294,7 +294,7 @@ impl Protocol {
     fn deliver(&self, state: &mut State, request: Request, reply_arrives: bool) {
         let before = state.record;
         let answer = apply(&mut state.record, request, &self.setting);
-        self.judge_write(state, before, request);
+        Self::judge_write(state, before, request);
         if request.op == Op::PutStep(Mark::Done) && answer == Answer::Applied {
             state.history.step_done = true;
             state.history.acted = Calls::default();
@@ -316,7 +316,7 @@ impl Protocol {
             }
             _ if !is_current => {}
             Op::BeginEffects | Op::PutStep(Mark::Begun) => {
-                self.marked(&mut state.workers[index], request.op, answer);
+                self.marked(&mut state.workers[index], answer);
             }
             Op::PutStep(_) => {
                 let worker = &mut state.workers[index];
@@ -386,7 +386,7 @@ impl Protocol {
         }
     }
 
-    fn marked(&self, worker: &mut Worker, op: Op, answer: Answer) {
+    fn marked(&self, worker: &mut Worker, answer: Answer) {
         if worker.phase != Phase::Marking {
             return;
         }
@@ -401,7 +401,6 @@ impl Protocol {
                 Phase::MayAct
             }
         };
-        let _ = op;
     }
 
     fn recorded(&self, state: &mut State, index: usize, op: Op, answer: Answer) {
@@ -421,10 +420,10 @@ impl Protocol {
     }
 
     /// What a request has done to the record, whoever hears of it.
-    fn judge_write(&self, state: &mut State, before: Option<Record>, request: Request) {
+    fn judge_write(state: &mut State, before: Option<Record>, request: Request) {
         let history = &mut state.history;
         if before != state.record {
-            let stale = match (before, request.op) {
+            let is_wrong = match (before, request.op) {
                 (Some(before), Op::Reserve { .. }) => {
                     let is_own = before.holder == request.from;
                     matches!(before.phase, RecordPhase::Settled(_)) || (before.is_live() && !is_own)
@@ -435,7 +434,7 @@ impl Protocol {
                 }
                 (None, _) => true,
             };
-            if stale {
+            if is_wrong {
                 history.broken.note(Promise::NothingStaleWrites);
             }
         }
@@ -471,7 +470,7 @@ impl Protocol {
     }
 
     /// Whether somebody is at work for the record, so that its lease ends early only by mishap.
-    fn is_attended(&self, state: &State, record: &Record) -> bool {
+    fn is_attended(&self, state: &State, record: Record) -> bool {
         if !self.setting.protections.renewal_ends_with_body {
             return true;
         }
@@ -510,7 +509,7 @@ impl Protocol {
         }
     }
 
-    fn worker_actions(&self, state: &State, index: usize, actions: &mut Vec<Action>) {
+    fn worker_actions(state: &State, index: usize, actions: &mut Vec<Action>) {
         let (worker, left) = (&state.workers[index], &state.left);
         match worker.phase {
             Phase::Idle => {
@@ -571,7 +570,7 @@ impl Model for Protocol {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for index in 0..state.workers.len() {
-            self.worker_actions(state, index, actions);
+            Self::worker_actions(state, index, actions);
         }
         for request in &state.sent {
             actions.push(Action::Deliver(*request));
@@ -582,7 +581,7 @@ impl Model for Protocol {
             }
         }
         if let Some(record) = &state.record {
-            if record.is_live() && (state.left.lease_ends > 0 || !self.is_attended(state, record)) {
+            if record.is_live() && (state.left.lease_ends > 0 || !self.is_attended(state, *record)) {
                 actions.push(Action::EndLease);
             }
             let expires = match record.phase {
@@ -592,7 +591,7 @@ impl Model for Protocol {
             if expires && state.left.expiries > 0 {
                 actions.push(Action::Expire);
             }
-            if waits_for_somebody(record) && state.operator.is_none() && state.left.repairs > 0 {
+            if waits_for_somebody(*record) && state.operator.is_none() && state.left.repairs > 0 {
                 actions.push(Action::OperatorLooks);
             }
         }
@@ -665,7 +664,7 @@ impl Model for Protocol {
                 state.sent.remove(&request);
             }
             Action::EndLease => {
-                let record = state.record.as_ref()?;
+                let record = state.record?;
                 if self.is_attended(state, record) {
                     state.left.lease_ends -= 1;
                 }

@@ -156,7 +156,7 @@ impl Record {
         self.is_abandoned() && same && allowed
     }
 
-    fn runs_under(&self, token: Token, compared: bool) -> bool {
+    fn runs_under(self, token: Token, compared: bool) -> bool {
         matches!(self.phase, Phase::Running { .. }) && (self.owner == token || !compared)
     }
 
@@ -184,7 +184,7 @@ impl Record {
 /// Carries a request out, as one atomic change.
 pub fn apply(record: &mut Option<Record>, request: Request, setting: &Setting) -> Answer {
     let on = setting.protections;
-    let Request { from, token, op } = request;
+    let Request { token, op, .. } = request;
     match op {
         Op::Reserve { fingerprint } => reserve(record, request, fingerprint, setting),
         Op::Renew => owned(record, token, on.token_in_renew, Record::renew),
@@ -218,7 +218,7 @@ pub fn apply(record: &mut Option<Record>, request: Request, setting: &Setting) -
             found.settle(settled);
             Answer::Applied
         }
-        Op::Release(how) => release(record, from, token, how, setting),
+        Op::Release(how) => release(record, token, how, setting),
     }
 }
 
@@ -276,13 +276,7 @@ fn reserve(record: &mut Option<Record>, request: Request, fingerprint: u8, setti
     Answer::Granted(*found)
 }
 
-fn release(
-    record: &mut Option<Record>,
-    from: CallId,
-    token: Token,
-    how: Release,
-    setting: &Setting,
-) -> Answer {
+fn release(record: &mut Option<Record>, token: Token, how: Release, setting: &Setting) -> Answer {
     let on = setting.protections;
     let Some(found) = record else { return Answer::Applied };
     if on.token_in_release && !found.runs_under(token, true) {
@@ -309,7 +303,6 @@ fn release(
         found.owner = 0;
         found.holder = 0;
     }
-    let _ = from;
     Answer::Applied
 }
 
@@ -325,14 +318,14 @@ pub enum Repair {
 }
 
 /// Whether an operator may settle the record: nobody else will.
-pub fn waits_for_somebody(record: &Record) -> bool {
+pub fn waits_for_somebody(record: Record) -> bool {
     record.is_abandoned() || record.phase == Phase::Settled(Settled::Unknown)
 }
 
 /// An operator's compare-and-set. Whether it was done.
 pub fn repair(record: &mut Option<Record>, seen: Token, how: Repair, replaces_token: bool) -> bool {
     let Some(found) = record else { return false };
-    let waits = waits_for_somebody(found);
+    let waits = waits_for_somebody(*found);
     if found.owner != seen || !(waits || (how == Repair::Forget && !found.is_live())) {
         return false;
     }

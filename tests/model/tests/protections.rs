@@ -70,7 +70,7 @@ fn with_tokens_that_are_counted_from_one_again_a_stale_owner_writes() {
 fn without_a_repeatable_reserve_a_call_is_blocked_by_itself() {
     let bounds = Bounds { losses: 1, ..CALM };
     harmed(Promise::NotBlockedByItself, setting(OnCrash::Refuse, bounds), |on| {
-        on.reserve_is_repeatable = false
+        on.reserve_is_repeatable = false;
     });
 }
 
@@ -96,7 +96,7 @@ fn without_a_new_token_in_resolve_a_late_owner_is_told_what_is_not_so() {
 fn with_a_ttl_while_running_a_body_starts_after_silence() {
     let bounds = Bounds { expiries: 1, ..CALM };
     harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| {
-        on.no_ttl_while_running = false
+        on.no_ttl_while_running = false;
     });
 }
 
@@ -104,7 +104,7 @@ fn with_a_ttl_while_running_a_body_starts_after_silence() {
 fn with_a_release_in_place_of_abandoning_a_body_starts_after_silence() {
     let bounds = Bounds { drops: 1, ..CALM };
     harmed(Promise::NoBodyAfterSilence, setting(OnCrash::Refuse, bounds), |on| {
-        on.drop_in_body_abandons = false
+        on.drop_in_body_abandons = false;
     });
 }
 

@@ -34,7 +34,6 @@ pub enum Body {
 /// What a seed is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    pub seed: u64,
     pub body: Body,
     pub on_crash: OnCrash,
     pub on_error: OnError,
@@ -84,7 +83,6 @@ impl World {
             dice.next();
         }
         let plan = Plan {
-            seed,
             body: [Body::Plain, Body::Effects, Body::Step][pick(&mut dice, 3)],
             on_crash: [OnCrash::Refuse, OnCrash::Retry, OnCrash::RetryBeforeEffects][pick(&mut dice, 3)],
             on_error: [OnError::Retry, OnError::Replay, OnError::Refuse][pick(&mut dice, 3)],
@@ -135,7 +133,7 @@ impl World {
         self.inner().violations.push(what);
     }
 
-    pub fn into_report(&self) -> (Vec<String>, Vec<String>) {
+    pub fn report(&self) -> (Vec<String>, Vec<String>) {
         let mut inner = self.inner();
         (std::mem::take(&mut inner.violations), std::mem::take(&mut inner.history))
     }

@@ -42,9 +42,12 @@ impl Network {
         }
         let world = Arc::clone(&self.world);
         let lost = StoreError::new("simulated", StoreErrorKind::Unavailable, "no answer");
-        let late = |one_in| match world.mishap(one_in) {
-            true => Duration::from_millis(world.roll(1500)),
-            false => Duration::from_millis(world.roll(4)),
+        let late = |one_in| {
+            if world.mishap(one_in) {
+                Duration::from_millis(world.roll(1500))
+            } else {
+                Duration::from_millis(world.roll(4))
+            }
         };
         let (there, back) = (late(12), late(12));
         let (request_lost, reply_lost, twice) = (world.mishap(20), world.mishap(12), world.mishap(20));

@@ -76,7 +76,7 @@ pub fn simulate(seed: u64, mutation: Option<Mutation>) -> Report {
     let (violations, history) = runtime.block_on(async {
         let world = Arc::new(World::new(seed));
         traffic(&world, mutation).await;
-        world.into_report()
+        world.report()
     });
     drop(runtime);
     seed_this_thread(None);
@@ -156,10 +156,8 @@ fn start_with(world: &Arc<World>, store: &Mutant, number: u64, callers: u64) -> 
                     sleep(Duration::from_millis(world.roll(300))).await;
                     let key = if world.roll(3) == 0 { "b" } else { "a" };
                     let amount = if world.roll(8) == 0 { 2 } else { 1 };
-                    let patience = match world.mishap(4) {
-                        true => Duration::from_millis(world.roll(800)),
-                        false => HOUR,
-                    };
+                    let patience =
+                        if world.mishap(4) { Duration::from_millis(world.roll(800)) } else { HOUR };
                     let call = call(&world, &store, &idempotency, key, amount);
                     if timeout(patience, call).await.is_err() {
                         world.note(|| format!("{key}: a call is dropped"));
