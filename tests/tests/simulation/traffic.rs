@@ -179,8 +179,7 @@ async fn call(
 ) -> Result<Receipt, Failure> {
     let by = world.new_call();
     let policy = world.plan.on_error;
-    // A body that was given an error of the library, as that of the call inside it, has none that is replayed.
-    let replays = policy == OnError::Replay && !world.plan.nested;
+    let replays = policy == OnError::Replay;
     let operation =
         idempotency.operation("charge").on_crash(world.plan.on_crash).on_error(move |_: &Failure| policy);
     let kept_under = operation.key(key).record_key().unwrap();
@@ -194,8 +193,7 @@ async fn call(
             let mut acted = false;
             let answer = work(&world, &idempotency, &attempt, &key, Receipt { by, amount }, &mut acted).await;
             let is_library = matches!(answer, Err(Failure::Library(_)));
-            let releases =
-                policy == OnError::Retry || (policy == OnError::Replay && (!replays || is_library));
+            let releases = policy == OnError::Retry || (replays && is_library);
             let nothing = answer.is_err() && !acted && releases;
             let stored = answer.is_ok() || (replays && !is_library);
             world.answers(&key, by, &format!("{answer:?}"), nothing, stored);
@@ -235,7 +233,7 @@ async fn judge(world: &World, store: &MemoryStore, kept_under: &RecordKey, key: 
     }
     let is_kept = match result {
         Ok(_) => true,
-        Err(Failure::Own(_)) => world.plan.on_error == OnError::Replay && !world.plan.nested,
+        Err(Failure::Own(_)) => world.plan.on_error == OnError::Replay,
         Err(Failure::Library(_)) => false,
     };
     if !is_kept || world.plan.short_ttl {
@@ -287,7 +285,8 @@ async fn work(
             world.violation(format!("{key}: call {by} could call itself"));
         }
     }
-    let pause = Duration::from_millis(world.roll(700));
+    // Never nothing, so that the library's errors have been dealt with when the body gives its own.
+    let pause = Duration::from_millis(1 + world.roll(700));
     match world.plan.body {
         Body::Plain => world.acts(key, by),
         Body::Effects => {
