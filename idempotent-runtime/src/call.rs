@@ -77,7 +77,7 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
 /// Asks for the right to run, and judges what stands in the way.
 async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
     let reserving = Box::pin(reserve(Arc::clone(call)));
-    match Handoff::new(&call.core.background, reserving).await? {
+    match Handoff::new(call, reserving).await? {
         Answer::Granted(reservation) => Ok(Judged::Begun(Begun::Run(reservation))),
         Answer::Held(record) => judge(call, record),
     }
