@@ -13,12 +13,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::asking::{after, ask};
+use crate::asking::{after, ask, poll_once};
 use crate::attempt::{Attempt, Owned};
 use crate::background::{self, Handoff};
 use crate::context::{Context, Slot};
@@ -78,9 +79,22 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
 
 /// Asks for the right to run, and judges what stands in the way.
 async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
-    let reserving = Box::pin(reserve(Arc::clone(call)));
-    match Handoff::new(&call.core.background, reserving).await? {
-        Answer::Granted(reservation) => Ok(Judged::Begun(Begun::Run(reservation))),
+    let mut reserving = Handoff::new(&call.core.background, Box::pin(reserve(Arc::clone(call))));
+    let (answer, at_once) = match poll_once(&mut reserving).await {
+        Poll::Ready(answer) => (answer, true),
+        Poll::Pending => (reserving.await, false),
+    };
+    match answer? {
+        Answer::Granted(mut reservation) => {
+            if !at_once {
+                // Beside a store that takes its time a heartbeat costs nothing, and one that beats before the body begins
+                // also beats for a body that blocks its thread. It needs a turn to begin with: what a thread has spawned
+                // last, no other thread takes from it.
+                reservation.renew();
+                tokio::task::yield_now().await;
+            }
+            Ok(Judged::Begun(Begun::Run(reservation)))
+        }
         Answer::Held(record) => judge(call, record),
     }
 }

@@ -44,6 +44,9 @@ async fn beat(attempt: Arc<Owned>) {
     while started.elapsed() < call.core.settings.max_run {
         sleep_until(next).await;
         let asked_at = Instant::now();
+        if asked_at > next + interval {
+            events::renewal_late(call, asked_at - next);
+        }
         match timeout(interval, store.renew(&call.key, call.owner, call.lease)).await {
             Ok(Ok(Write::Applied)) => {
                 confirmed_at = asked_at;

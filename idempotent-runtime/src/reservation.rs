@@ -74,8 +74,8 @@ impl Reservation {
         self.attempt.polling();
     }
 
-    /// Notes that the body did not end at once: from now on its lease is renewed.
-    pub(crate) fn pending(&mut self) {
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if self.heartbeat.is_none() {
             self.heartbeat = Heartbeat::start(&self.attempt);
         }

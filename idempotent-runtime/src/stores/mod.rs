@@ -2,10 +2,14 @@
 
 mod clock;
 mod connect;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "postgres")]
 mod sql;
 #[cfg(feature = "sqlite-unbundled")]
@@ -13,10 +17,14 @@ mod sqlite;
 
 pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect, open};
+#[cfg(feature = "dynamodb")]
+pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreBuilder};
+#[cfg(feature = "redis")]
+pub use redis::{RedisStore, RedisStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use sql::SqlColumn;
 #[cfg(feature = "sqlite-unbundled")]
