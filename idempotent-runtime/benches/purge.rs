@@ -122,7 +122,7 @@ fn stall(shelf: &mut Shelf) -> (Duration, Duration) {
         done.store(true, Ordering::Release);
         let spans = replays.join().unwrap();
         let longest = spans.iter().max().copied().unwrap();
-        (longest, spans.iter().nth(spans.len() / 2).copied().unwrap())
+        (longest, spans.get(spans.len() / 2).copied().unwrap())
     })
 }
 

@@ -1,5 +1,12 @@
 //! Ratios instead of times: a machine that other work slows down slows both sides of a ratio.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a benchmark stops where something is not as expected"
+)]
+
 use std::time::Duration;
 
 use criterion::measurement::{Measurement, ValueFormatter};
