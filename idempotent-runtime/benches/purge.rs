@@ -1,6 +1,6 @@
 //! Removing what has expired, beside what has not; and what a replay notices of it.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
