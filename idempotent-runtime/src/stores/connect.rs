@@ -7,7 +7,7 @@ use crate::doctor::{Finding, Severity};
 use crate::store::{Store, StoreError};
 
 /// The schemes, and the feature that each needs.
-const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
+const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite"), ("mysql", "mysql"), ("mariadb", "mysql")];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
 ///
@@ -15,6 +15,7 @@ const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
 /// | --- | --- |
 /// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
+/// | `mysql://user:password@host/database`, `mariadb://…` | [`MySqlStore`](crate::stores::MySqlStore) |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -48,6 +49,8 @@ async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             }
             Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
         }
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Ok(Arc::new(crate::stores::MySqlStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

@@ -4,7 +4,9 @@ mod clock;
 mod connect;
 #[cfg(feature = "memory")]
 mod memory;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "mysql")]
+mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
@@ -13,7 +15,9 @@ pub use clock::{Clock, SystemClock};
 pub use connect::{ConnectError, connect};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
-#[cfg(feature = "postgres")]
+#[cfg(feature = "mysql")]
+pub use mysql::{MySqlStore, MySqlStoreBuilder};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use sql::SqlColumn;
 #[cfg(feature = "sqlite-unbundled")]
 pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};
