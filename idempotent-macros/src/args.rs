@@ -3,7 +3,6 @@
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::punctuated::Punctuated;
 use syn::{Expr, Token};
 
 use crate::errors::Errors;
@@ -37,6 +36,8 @@ pub(crate) struct Args {
     pub(crate) version: Option<Value>,
     pub(crate) detached: Option<Ident>,
     pub(crate) runtime: Option<Value>,
+    /// Something was said that could not be read, perhaps the key.
+    pub(crate) unreadable: bool,
 }
 
 const OPTIONS: [&str; 14] = [
@@ -84,6 +85,7 @@ pub(crate) fn parse(tokens: proc_macro2::TokenStream, errors: &mut Errors) -> Ar
         while !input.is_empty() {
             if let Err(error) = args.option(input, errors).and_then(|()| comma(input)) {
                 errors.add(error);
+                args.unreadable = true;
                 pass_over(input)?;
             }
         }
@@ -95,12 +97,12 @@ pub(crate) fn parse(tokens: proc_macro2::TokenStream, errors: &mut Errors) -> Ar
     args
 }
 
-/// The comma after an option. Without it the next option is still read, where one follows.
+/// The comma after an option or a path. Without it the next option is still read, where one follows.
 fn comma(input: ParseStream<'_>) -> syn::Result<()> {
     if input.is_empty() || input.parse::<Option<Token![,]>>()?.is_some() {
         return Ok(());
     }
-    Err(input.error("expected `,` between options"))
+    Err(input.error("expected `,`"))
 }
 
 /// Goes on to where an option may begin: `name = `, `name(`, or `name` before a comma or the end.
@@ -131,7 +133,7 @@ impl Args {
         })?;
         match keyword.to_string().as_str() {
             "skip" => {
-                let paths = skips(&keyword, input)?;
+                let paths = skips(&keyword, input, errors)?;
                 once(&mut self.skip, Skips { keyword: keyword.clone(), paths }, &keyword, errors);
             }
             "detached" => {
@@ -236,7 +238,7 @@ fn value(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
     })
 }
 
-fn skips(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<skip::Path>> {
+fn skips(keyword: &Ident, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Vec<skip::Path>> {
     if !input.peek(syn::token::Paren) {
         let message = "`skip` takes a list in parentheses, for example `skip(gateway, order.requested_at)`";
         let span = if input.is_empty() { keyword.span() } else { input.span() };
@@ -244,9 +246,20 @@ fn skips(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Vec<skip::Path>
     }
     let content;
     syn::parenthesized!(content in input);
-    let paths = Punctuated::<skip::Path, Token![,]>::parse_terminated(&content)?;
-    if paths.is_empty() {
+    if content.is_empty() {
         return Err(syn::Error::new(keyword.span(), "`skip` names nothing; leave it out"));
     }
-    Ok(paths.into_iter().collect())
+    let mut paths = Vec::new();
+    while !content.is_empty() {
+        match content.parse().and_then(|path| comma(&content).map(|()| path)) {
+            Ok(path) => paths.push(path),
+            Err(error) => {
+                errors.add(error);
+                while !content.is_empty() && content.parse::<Option<Token![,]>>()?.is_none() {
+                    content.parse::<proc_macro2::TokenTree>()?;
+                }
+            }
+        }
+    }
+    Ok(paths)
 }

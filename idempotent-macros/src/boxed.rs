@@ -76,6 +76,7 @@ pub(crate) fn body(block: &Group) -> Option<Body> {
     let mut own = Group::new(Delimiter::Brace, rest.iter().cloned().collect());
     own.set_span(inner.span());
     Some(Body {
+        place: inner.span(),
         inner_attributes: TokenStream::new(),
         prelude: prelude.iter().cloned().collect(),
         block: own,

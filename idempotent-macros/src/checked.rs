@@ -3,9 +3,9 @@
 mod arguments;
 mod values;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use syn::ext::IdentExt;
-use syn::{Attribute, Type};
+use syn::{Attribute, Token, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -25,8 +25,10 @@ pub(crate) struct Checked {
     pub(crate) detached: bool,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
-    /// The arguments in the order in which the body must own them.
+    /// The names that the body must own, the last one first, as they are dropped.
     pub(crate) captured: Vec<Captured>,
+    /// Those after these in the source, in its order: the body must own them under bindings of its own.
+    pub(crate) rebound: Vec<Captured>,
 }
 
 pub(crate) enum Name {
@@ -80,7 +82,8 @@ pub(crate) enum OnError {
 
 pub(crate) struct Captured {
     pub(crate) cfgs: Vec<Attribute>,
-    pub(crate) ident: proc_macro2::Ident,
+    pub(crate) mutability: Option<Token![mut]>,
+    pub(crate) ident: Ident,
 }
 
 /// Checks everything, so that every mistake is reported; `None` when something is missing.
@@ -96,6 +99,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let on_error = values::on_error(args, function, errors);
     let runtime = values::runtime(args, errors);
     let output = output(function, errors)?;
+    let (captured, rebound) = owned(function);
     Some(Checked {
         runtime: runtime?,
         name,
@@ -106,17 +110,30 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         on_error: on_error?,
         detached: args.detached.is_some(),
         output,
-        captured: captured(function),
+        captured,
+        rebound,
     })
 }
 
-/// The body must drop its arguments in the order of the plain function: the last one first, the receiver last.
-fn captured(function: &Function) -> Vec<Captured> {
-    let arguments = function.bindings.iter().filter(|binding| binding.outermost || binding.cfgs.is_empty());
-    let arguments =
-        arguments.map(|binding| Captured { cfgs: binding.cfgs.clone(), ident: binding.ident.clone() });
-    let receiver = function.receiver.iter().map(|ident| Captured { cfgs: Vec::new(), ident: ident.clone() });
-    arguments.rev().chain(receiver).collect()
+/// The names that the body captures, and those that it binds again.
+///
+/// A body may set a `mut` argument to a reference into itself, which a captured variable cannot hold. What is bound again
+/// is dropped before what is captured, so all names after the first such one are bound again too.
+fn owned(function: &Function) -> (Vec<Captured>, Vec<Captured>) {
+    let names = || {
+        function.bindings.iter().map(|binding| Captured {
+            cfgs: binding.cfgs.clone(),
+            mutability: binding.mutability,
+            ident: binding.ident.clone(),
+        })
+    };
+    let captured = names().take_while(|name| name.mutability.is_none()).count();
+    let receiver = function.receiver.iter().map(|ident| Captured {
+        cfgs: Vec::new(),
+        mutability: None,
+        ident: ident.clone(),
+    });
+    (names().take(captured).rev().chain(receiver).collect(), names().skip(captured).collect())
 }
 
 /// The stored result is decoded into this type, so it must be one that can be written down.

@@ -3,6 +3,10 @@
 const UNITS: [(&str, u64); 6] =
     [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
+/// What words for units begin with. `mo` is none of them: a month has no fixed length.
+const SPELLED_OUT: [(&str, &str); 7] =
+    [("mil", "ms"), ("mse", "ms"), ("s", "s"), ("mi", "m"), ("h", "h"), ("d", "d"), ("w", "w")];
+
 /// Past this, a store could not add the duration to the time of day; nobody means it.
 const LONGEST: u64 = 100 * 366 * 86_400_000;
 
@@ -48,7 +52,9 @@ fn scale(text: &str, number: &str, unit: &str, rest: &str) -> Result<u64, String
     }
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(|| {
         let units = crate::suggest::list(UNITS.iter().rev().map(|(name, _)| *name));
-        format!("has the unknown unit `{unit}`; the units are {units}")
+        let meant = SPELLED_OUT.iter().find(|(word, _)| unit.to_lowercase().starts_with(word));
+        let meant = meant.map(|(_, unit)| format!("did you mean `{unit}`? ")).unwrap_or_default();
+        format!("has the unknown unit `{unit}`; {meant}the units are {units}")
     })
 }
 

@@ -2,8 +2,9 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
 
-use crate::checked::{Argument, Checked, Handle, Key, Name, OnError, Setting};
+use crate::checked::{Argument, Captured, Checked, Handle, Key, Name, OnError, Setting};
 use crate::function::{Body, Frame, Function};
 
 /// Input:
@@ -100,6 +101,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             .collect(),
     };
     let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
+    let mutable = mutable(checked);
     // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
     quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
@@ -108,6 +110,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             let mut #call = #hidden::prepare(&#site, #handle);
             #key
             #(#arguments)*
+            #mutable
             #call
         };
     }
@@ -155,40 +158,81 @@ fn fingerprinted(argument: &Argument, names: &Names) -> TokenStream {
 
 /// Reserves, and either gives the answer that is there or runs the body.
 fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
-    let Names { hidden, call, policy, begun, .. } = names;
+    let Names { hidden, call, begun, .. } = names;
     let output = &checked.output;
     let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
     let run = generated(if checked.detached { "run_detached" } else { "run" });
-    let (policy_statement, policy) = match &checked.on_error {
-        OnError::Policy(name, span) => {
-            let name = Ident::new(name, Span::mixed_site().located_at(*span));
-            (TokenStream::new(), quote!(#hidden::#name))
-        }
-        OnError::Decide(function) => {
-            let value = quote! {#hidden::decide::<<#output as #hidden::Fallible>::Err, _, _>(#function)};
-            (quote!(let #policy = #value;), policy.to_token_stream())
-        }
-    };
+    // What these two ask of the return type is asked where it is declared.
+    let begin = located(quote!(#hidden::begin), output.span());
+    let run = located(quote!(#hidden::#run), output.span());
+    let (policy_statement, policy) = on_error(checked, names);
+    let policy_reference = located(quote!(&#policy), policy.span());
     let pin = pinned(checked);
-    let captured = captured(checked);
-    let block = &body.block;
+    let owned = owned(checked);
+    let block = wrapped(&body.block, &quote!(#pin #owned));
+    let async_move = quote_spanned!(Span::mixed_site().located_at(body.place)=> async move);
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
-        let #begun = #hidden::begin::<#output, _>(#call, &#policy).await;
+        let #begun = #begin::<#output, _>(#call, #policy_reference).await;
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
-                #hidden::#run::<#output, _, _>(#running, #policy, async move { #pin #captured #block }).await
+                #run::<#output, _, _>(#running, #policy, #async_move #block).await
             }
         }
     }
 }
 
+/// The policy for a returned `Err`: a statement that makes it, and what it is then called.
+fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
+    let Names { hidden, policy, .. } = names;
+    let output = &checked.output;
+    match &checked.on_error {
+        OnError::Policy(name, place) => {
+            let name = generated(name);
+            (TokenStream::new(), located(quote!(#hidden::#name), *place))
+        }
+        OnError::Decide(function) => {
+            let decide = quote! {#hidden::decided::<<#output as #hidden::Fallible>::Err, _, _>};
+            let decide = located(decide, function.span());
+            (quote!(let #policy = #decide(#function);), policy.to_token_stream())
+        }
+    }
+}
+
+/// Input: `{ …statements… }`. Output: `{ …first… { …statements… } }`.
+fn wrapped(block: &Group, first: &TokenStream) -> TokenTree {
+    let mut statements = block.clone();
+    let ends_one = |token| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ';');
+    if !block.stream().into_iter().any(ends_one) {
+        // A block around one expression is a lint, where its braces are the user's, who did not write it.
+        statements.set_span(Span::mixed_site().located_at(block.span()));
+    }
+    // The new ones take their place: the body of a function, to debuggers and to coverage.
+    group(Delimiter::Brace, quote!(#first #statements), block.span()).into()
+}
+
+/// The tokens, so that messages about them point at `place`.
+fn located(tokens: TokenStream, place: Span) -> TokenStream {
+    let moved = |mut token: TokenTree| {
+        if let TokenTree::Group(group) = &token {
+            let stream = located(group.stream(), place);
+            token = Group::new(group.delimiter(), stream).into();
+        }
+        token.set_span(token.span().located_at(place));
+        token
+    };
+    tokens.into_iter().map(moved).collect()
+}
+
 /// Tells the async block its type, so that `?` finds its error and a wrong value is blamed where it stands.
+///
+/// Located at the declared type: that is where a message says that the type comes from.
 fn pinned(checked: &Checked) -> TokenStream {
     let output = &checked.output;
-    let never = generated("__idempotent_never");
-    quote_spanned! {Span::mixed_site()=>
+    let span = Span::mixed_site().located_at(output.span());
+    let never = Ident::new("__idempotent_never", span);
+    quote_spanned! {span=>
         #[allow(unreachable_code, clippy::diverging_sub_expression, clippy::empty_loop, clippy::let_unit_value)]
         if false {
             let #never: #output = loop {};
@@ -197,20 +241,34 @@ fn pinned(checked: &Checked) -> TokenStream {
     }
 }
 
-/// Makes the async block own the arguments, all of each, from the last to the first.
+/// Makes the async block own the arguments, all of each.
 ///
-/// An async block drops what it captured in the order in which it first names it, after its own variables. So the
+/// An async block drops its variables first, then what it captured, in the order in which it first names it. So the
 /// arguments are dropped as those of the plain function are, also the ones that the body does not use.
-fn captured(checked: &Checked) -> TokenStream {
-    let own = checked.captured.iter().map(|captured| {
-        let (cfgs, ident) = (&captured.cfgs, &captured.ident);
+fn owned(checked: &Checked) -> TokenStream {
+    let captured = checked.captured.iter().map(|Captured { cfgs, ident, .. }| {
         quote_spanned! {Span::mixed_site()=>
             #[allow(clippy::used_underscore_binding, clippy::let_underscore_untyped)]
             #(#cfgs)*
             let _ = &#ident;
         }
     });
-    quote!(#(#own)*)
+    let rebound = checked.rebound.iter().map(|Captured { cfgs, mutability, ident }| {
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
+            #(#cfgs)*
+            let #mutability #ident = #ident;
+        }
+    });
+    quote!(#(#captured)* #(#rebound)*)
+}
+
+/// Uses the `mut` of the signature, which the body does not: it has a binding of its own, judged by the same lint.
+fn mutable(checked: &Checked) -> TokenStream {
+    let rebound = checked.rebound.iter().filter(|name| name.mutability.is_some());
+    rebound
+        .map(|Captured { cfgs, ident, .. }| quote_spanned!(Span::mixed_site()=> #(#cfgs)* let _ = &mut #ident;))
+        .collect()
 }
 
 /// The new statements, inside what stood around the old ones.

@@ -33,6 +33,8 @@ pub(crate) struct Body {
     /// The user's statements, in their own braces.
     pub(crate) block: Group,
     pub(crate) frame: Frame,
+    /// Where messages about the whole body belong: at `async`.
+    pub(crate) place: Span,
 }
 
 /// What stands around the statements.
@@ -72,12 +74,12 @@ impl Function {
     }
 
     fn new(head: TokenStream, signature: Signature, block: &Group, errors: &mut Errors) -> Option<Self> {
-        let (body, output) = if signature.asyncness.is_some() {
+        let (body, output) = if let Some(keyword) = &signature.asyncness {
             let output = match &signature.output {
                 ReturnType::Default => None,
                 ReturnType::Type(_, ty) => Some(Type::clone(ty)),
             };
-            (Body::of_async(block), output)
+            (Body::of_async(block, keyword.span), output)
         } else if let Some(output) = boxed::output(&signature.output) {
             let Some(body) = boxed::body(block) else {
                 let message = "`#[idempotent]` on a function that returns a boxed future expects the body \
@@ -111,13 +113,7 @@ impl Function {
                         Pat::Ident(name) => boxed::pattern_of(&rebound, &name.ident).unwrap_or(&typed.pat),
                         pat => pat,
                     };
-                    let cfgs: Vec<Attribute> = typed
-                        .attrs
-                        .iter()
-                        .filter(|attribute| attribute.path().is_ident("cfg"))
-                        .cloned()
-                        .collect();
-                    let found = patterns::bindings(pat, &typed.ty, &cfgs);
+                    let found = patterns::bindings(pat, &typed.ty, &typed.attrs);
                     if found.is_empty() || boxed::is_unnamed(pat, &rebound) {
                         self.unnamed.push(pat.clone());
                     } else {
@@ -130,13 +126,14 @@ impl Function {
 }
 
 impl Body {
-    fn of_async(block: &Group) -> Self {
+    fn of_async(block: &Group, place: Span) -> Self {
         let (inner_attributes, block_without) = split_inner_attributes(block);
         Self {
             inner_attributes,
             prelude: TokenStream::new(),
             block: block_without,
             frame: Frame::Braces(block.span()),
+            place,
         }
     }
 }

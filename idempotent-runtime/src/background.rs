@@ -27,11 +27,16 @@ impl Background {
         self.0.track_future(work)
     }
 
+    /// How many are at work.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Waits until nothing is at work.
     pub(crate) async fn drain(&self) {
+        // A closed tracker takes new tasks as well. Opened again, it would never wake another who waits beside this one.
         self.0.close();
         self.0.wait().await;
-        self.0.reopen();
     }
 }
 

@@ -12,13 +12,15 @@
 //! recorded in [`Handoff`] again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::asking::ask;
-use crate::attempt::Owned;
+use crate::asking::{after, ask, poll_once};
+use crate::attempt::{Attempt, Owned};
 use crate::background::{self, Handoff};
 use crate::context::{Context, Slot};
 use crate::error::Error;
@@ -30,7 +32,7 @@ use crate::policy::OnCrash;
 use crate::replay::Replay;
 use crate::reservation::{Reservation, give_back};
 use crate::store::{
-    Lease, OwnerToken, Record, Release, Reserve, Reserved, Settled, State, StoreError, TakeOver,
+    Lease, OwnerToken, Record, Release, Reserve, Reserved, Settled, State, Store, StoreError, TakeOver,
 };
 use crate::waiting::{self, News};
 
@@ -46,6 +48,7 @@ pub(crate) struct Call {
     pub(crate) ttl: Duration,
     pub(crate) wait: Option<Duration>,
     pub(crate) on_crash: OnCrash,
+    pub(crate) take_over: TakeOver,
     pub(crate) version: u32,
     /// The task in which the call was made.
     pub(crate) caller: Context,
@@ -67,25 +70,50 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
     if call.is_inside_itself() {
         return Err(Error::Reentrant { operation: call.key.operation().clone() });
     }
+    match enter(&call).await? {
+        Judged::Begun(begun) => Ok(begun),
+        // Boxed, because few calls wait, and what waiting needs would make the future of every call large.
+        Judged::InProgress(lease_left) => Box::pin(wait(call, lease_left)).await,
+    }
+}
+
+/// Asks for the right to run, and judges what stands in the way.
+async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
+    let mut reserving = Handoff::new(&call.core.background, Box::pin(reserve(Arc::clone(call))));
+    let (answer, at_once) = match poll_once(&mut reserving).await {
+        Poll::Ready(answer) => (answer, true),
+        Poll::Pending => (reserving.await, false),
+    };
+    match answer? {
+        Answer::Granted(mut reservation) => {
+            if !at_once {
+                // Beside a store that takes its time a heartbeat costs nothing, and one that beats before the body begins
+                // also beats for a body that blocks its thread. It needs a turn to begin with: what a thread has spawned
+                // last, no other thread takes from it.
+                reservation.renew();
+                tokio::task::yield_now().await;
+            }
+            Ok(Judged::Begun(Begun::Run(reservation)))
+        }
+        Answer::Held(record) => judge(call, record),
+    }
+}
+
+/// Follows the running record that stands in the way, for as long as the call may wait.
+async fn wait(call: Arc<Call>, mut lease_left: Duration) -> Result<Begun, Error> {
     let mut deadline = None;
     loop {
-        let reserving = Box::pin(reserve(Arc::clone(&call)));
-        let mut record = match Handoff::new(&call.core.background, reserving).await? {
-            Answer::Granted(reservation) => return Ok(Begun::Run(reservation)),
-            Answer::Held(record) => record,
-        };
-        loop {
-            let retry_after = match judge(&call, record)? {
-                Judged::Replay(replay) => return Ok(Begun::Replay(replay)),
-                Judged::InProgress(lease_left) => lease_left,
-            };
-            match changed(&call, &mut deadline).await? {
-                Some(News::Settled(settled)) => record = *settled,
-                Some(News::Free) => break,
-                None => {
-                    return Err(Error::InProgress { operation: call.key.operation().clone(), retry_after });
-                }
+        let judged = match changed(&call, &mut deadline).await? {
+            Some(News::Settled(record)) => judge(&call, *record)?,
+            Some(News::Free) => enter(&call).await?,
+            None => {
+                let operation = call.key.operation().clone();
+                return Err(Error::InProgress { operation, retry_after: lease_left });
             }
+        };
+        match judged {
+            Judged::Begun(begun) => return Ok(begun),
+            Judged::InProgress(left) => lease_left = left,
         }
     }
 }
@@ -105,25 +133,34 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         owner: call.owner,
         fingerprint: call.fingerprint,
         lease: call.lease,
-        take_over: match call.on_crash {
-            OnCrash::Refuse => TakeOver::BetweenSteps,
-            OnCrash::RetryBeforeEffects => TakeOver::BeforeEffects,
-            OnCrash::Retry => TakeOver::Always,
-        },
+        take_over: call.take_over,
         max_attempts: core.settings.max_attempts,
     };
-    let asked_at = Instant::now();
-    match ask(core, core.settings.store_timeout, |store| store.reserve(request)).await {
+    // How often it was asked before the last time: one of those may have been granted, and its answer lost.
+    let asked = AtomicU32::new(0);
+    let reserve = |store| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        Store::reserve(store, request)
+    };
+    let mut asked_at = Instant::now();
+    let mut answer = ask(core, core.settings.store_timeout, reserve).await;
+    if matches!(answer, Ok(Reserved::Granted(_))) && asked_at.elapsed() >= call.lease.duration {
+        // The answer came too late to rely on: somebody may have taken over meanwhile. Asked again with the same token,
+        // the store gives a fresh lease, or tells.
+        asked_at = Instant::now();
+        answer = ask(core, core.settings.store_timeout, reserve).await;
+    }
+    match answer {
         Ok(Reserved::Granted(grant)) => {
             if grant.attempt > 1 {
                 events::taken_over(&call, grant.attempt);
             }
-            let attempt = Owned::new(Arc::clone(&call), &grant, asked_at);
+            let attempt = Owned::new(Arc::clone(&call), grant, asked_at);
             Ok(Answer::Granted(Reservation::new(attempt)))
         }
         Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),
         Err(error) => {
-            if error.is_transient() {
+            if error.is_transient() || asked.load(Ordering::Relaxed) > 1 {
                 // The store may have granted it all the same. Nothing has run, so it is given back.
                 give_back(&call, Release::Unused);
             }
@@ -132,10 +169,11 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
     }
 }
 
-/// What a duplicate gets.
+/// What a call gets.
 #[derive(Debug)]
 enum Judged {
-    Replay(Replay),
+    Begun(Begun),
+    /// Nothing yet: another attempt has the key, for so long at least.
     InProgress(Duration),
 }
 
@@ -155,10 +193,10 @@ fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
         State::Running { lease_left, .. } if lease_left.is_zero() => Err(Error::OutcomeUnknown { operation }),
         State::Running { lease_left, .. } => Ok(Judged::InProgress(lease_left)),
         State::Settled(Settled::Completed(stored)) => {
-            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, false)))
+            Ok(Judged::Begun(Begun::Replay(Replay::new(call, record.attempt, stored, false))))
         }
         State::Settled(Settled::Failed(stored)) => {
-            Ok(Judged::Replay(Replay::new(call, record.attempt, stored, true)))
+            Ok(Judged::Begun(Begun::Replay(Replay::new(call, record.attempt, stored, true))))
         }
         State::Settled(Settled::NotRetained) => Err(Error::NotRetained { operation }),
         State::Settled(Settled::Unknown) => Err(Error::OutcomeUnknown { operation }),
@@ -168,7 +206,7 @@ fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
 /// Waits, if the call may, until the record is not running any more. `None`: there is no time left to wait.
 async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Option<News>, Error> {
     let (Some(wait), Ok(_)) = (call.wait, Handle::try_current()) else { return Ok(None) };
-    let deadline = *deadline.get_or_insert_with(|| Instant::now() + wait);
+    let deadline = *deadline.get_or_insert_with(|| after(wait));
     let news = waiting::news(&call.core, &call.key);
     match tokio::time::timeout_at(deadline, news).await {
         Ok(Ok(news)) => Ok(Some(news)),
@@ -180,12 +218,12 @@ async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Opt
 impl Call {
     /// Whether the call is made inside the body of a call with the same key, where waiting would never end.
     fn is_inside_itself(&self) -> bool {
-        let mut outer = self.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+        let mut outer = self.caller.attempt.as_ref().and_then(Attempt::nearest);
         while let Some(attempt) = outer {
             if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {
                 return true;
             }
-            outer = attempt.call.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+            outer = attempt.call.caller.attempt.as_ref().and_then(Attempt::nearest);
         }
         false
     }

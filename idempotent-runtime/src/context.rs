@@ -30,6 +30,11 @@ impl Context {
         CONTEXT.try_with(Clone::clone).unwrap_or_default()
     }
 
+    /// Calls `poll` in this context.
+    pub(crate) fn enter<T>(self, poll: impl FnOnce() -> T) -> T {
+        CONTEXT.sync_scope(self, poll)
+    }
+
     /// Runs `future` in this context.
     pub(crate) fn scope<F: Future>(self, future: F) -> TaskLocalFuture<Self, F> {
         CONTEXT.scope(self, future)

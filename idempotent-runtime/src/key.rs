@@ -1,5 +1,6 @@
 //! Keys: what makes two calls the same, as readable text that no two different keys share.
 
+pub use crate::diagnostics::KeyPart;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;

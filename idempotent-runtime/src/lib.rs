@@ -1,4 +1,4 @@
-//! Run an async function at most once per key.
+#![doc = include_str!("../README.md")]
 
 pub mod fingerprint;
 pub mod key;
@@ -16,6 +16,7 @@ mod codec;
 mod context;
 mod diagnostics;
 mod doctor;
+mod downstream;
 mod error;
 mod events;
 mod heartbeat;
@@ -25,11 +26,16 @@ mod operation;
 mod outcome;
 mod policy;
 mod prepared;
+mod purge;
+mod reconcile;
+mod repair;
 mod replay;
 mod reservation;
 mod run;
+mod sealing;
 #[expect(missing_docs, clippy::missing_errors_doc, reason = "called by generated code only")]
 mod shim;
+mod steps;
 mod waiting;
 
 pub use attempt::Attempt;
@@ -46,6 +52,9 @@ pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
 pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use purge::Purging;
+pub use reconcile::Reconciled;
+pub use steps::step;
 
 #[doc(hidden)]
 pub mod __v0_1_0 {

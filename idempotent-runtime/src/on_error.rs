@@ -8,6 +8,11 @@ use serde::de::DeserializeOwned;
 use crate::policy::{OnError, Unstored};
 
 /// What a returned `Err` does, and how it is stored if it is.
+#[diagnostic::on_unimplemented(
+    message = "`{E}` cannot be stored for replay",
+    label = "this error type is not `Serialize` and `DeserializeOwned`",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or choose another `on_error`"
+)]
 pub trait ErrorPolicy<E> {
     /// What this error does to the key.
     fn decide(&self, error: &E) -> OnError;
@@ -66,6 +71,7 @@ pub fn decide<E, F: Fn(&E) -> D, D: Decision<E>>(function: F) -> Decide<F, D> {
     Decide { function, answer: PhantomData }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Serialize + DeserializeOwned> Decision<E> for OnError {
     fn verdict(self) -> OnError {
         self
@@ -105,6 +111,7 @@ impl<E, F: Fn(&E) -> D, D: Decision<E>> ErrorPolicy<E> for Decide<F, D> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Serialize + DeserializeOwned> ErrorPolicy<E> for Replay {
     fn decide(&self, _: &E) -> OnError {
         OnError::Replay

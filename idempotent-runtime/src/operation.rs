@@ -14,6 +14,7 @@ use crate::key::OperationName;
 use crate::on_error::{Decide, Decision, ErrorPolicy, Refuse, Replay, Retry, decide};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{Policies, Prepared};
+use crate::reconcile::{Reconciled, reconcile};
 use crate::shim::{Begun, Fallible, begin, run};
 
 /// An operation: a stable name, and what happens when something goes wrong. Made by
@@ -122,6 +123,15 @@ impl<P> Operation<P> {
         self.with(Refuse)
     }
 
+    pub(crate) fn handle(&self) -> &Idempotency {
+        &self.handle
+    }
+
+    /// The version of results, and the ttl where it is not the handle's.
+    pub(crate) fn kept(&self) -> (u32, Option<Duration>) {
+        (self.policies.version, self.policies.ttl)
+    }
+
     fn with<Q>(self, on_error: Q) -> Operation<Q> {
         Operation { handle: self.handle, name: self.name, policies: self.policies, on_error }
     }
@@ -156,6 +166,10 @@ impl<P> OperationCall<P> {
         self
     }
 
+    pub(crate) fn into_prepared(self) -> Prepared {
+        self.prepared
+    }
+
     /// Runs `body` unless the call is a duplicate, and gives the result of the one run that counts.
     ///
     /// # Errors
@@ -167,12 +181,71 @@ impl<P> OperationCall<P> {
         F: Future<Output = R>,
         B: FnOnce(Attempt) -> F,
     {
-        match begin::<R, P>(self.prepared, &self.on_error).await {
-            Begun::Answer(answer) => answer,
-            Begun::Run(running) => {
-                let body = body(running.attempt());
-                run(running, self.on_error, body).await
+        let begun = begin::<R, P>(self.prepared, &self.on_error).await;
+        go_on(begun, self.on_error, body).await
+    }
+}
+
+impl<P> OperationCall<P> {
+    /// As [`run`](Self::run), but before a second attempt the application is asked what the first one did, in place of
+    /// [`on_crash`](Operation::on_crash).
+    ///
+    /// `find` is called only when an attempt before this one gave no answer. It runs under the lease of the new attempt.
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Error, Idempotency, Reconciled, stores::MemoryStore};
+    /// # struct Gateway;
+    /// # impl Gateway {
+    /// #     async fn find(&self, _: &str) -> Result<Option<u32>, Error> { Ok(None) }
+    /// #     async fn charge(&self, _: &str) -> Result<u32, Error> { Ok(4711) }
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// # let (idempotency, gateway) = (Idempotency::new(MemoryStore::new()), Gateway);
+    /// let call = idempotency.operation("charge").key("order-1");
+    /// let receipt = call.reconcile_or_run(
+    ///     || async { Ok(gateway.find("order-1").await?.map_or(Reconciled::NotDone, Reconciled::Done)) },
+    ///     |_| gateway.charge("order-1"),
+    /// );
+    /// assert_eq!(receipt.await?, 4711);
+    /// # Ok::<_, Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and those of `find`: then the attempt ends uncounted, and the next call asks again.
+    pub async fn reconcile_or_run<R, A, G, F, B>(mut self, find: G, body: B) -> R
+    where
+        R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+        P: ErrorPolicy<R::Err>,
+        A: Future<Output = Result<Reconciled<R::Ok>, R::Err>>,
+        G: FnOnce() -> A,
+        F: Future<Output = R>,
+        B: FnOnce(Attempt) -> F,
+    {
+        self.prepared.reconciles();
+        let begun = match begin::<R, P>(self.prepared, &self.on_error).await {
+            Begun::Run(running) if running.is_after_another() => {
+                reconcile(running, &self.on_error, find()).await
             }
+            begun => begun,
+        };
+        go_on(begun, self.on_error, body).await
+    }
+}
+
+/// Gives the answer that is there, or runs the body.
+async fn go_on<R, P, F>(begun: Begun<R>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
+where
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+    F: Future<Output = R>,
+{
+    match begun {
+        Begun::Answer(answer) => answer,
+        Begun::Run(mut running) => {
+            // What the closure does before it gives its future is a part of the body.
+            running.polling();
+            let body = body(running.attempt());
+            run(running, on_error, body).await
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What an operation does when something goes wrong.
 
+use crate::store::TakeOver;
+
 /// What happens to a key whose attempt gave no answer: the process died, the future was dropped, or the body panicked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,6 +14,16 @@ pub enum OnCrash {
     Retry,
     /// As `Retry` until the body calls [`begin_effects`](crate::Attempt::begin_effects), as `Refuse` after it.
     RetryBeforeEffects,
+}
+
+impl From<OnCrash> for TakeOver {
+    fn from(policy: OnCrash) -> Self {
+        match policy {
+            OnCrash::Refuse => Self::BetweenSteps,
+            OnCrash::RetryBeforeEffects => Self::BeforeEffects,
+            OnCrash::Retry => Self::Always,
+        }
+    }
 }
 
 /// What happens when a key part is null or empty.

@@ -7,16 +7,18 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
+use crate::attempt::Attempt;
+use crate::background::Background;
 use crate::call::Call;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::events;
-use crate::fingerprint::{Fingerprinter, Skip};
-use crate::idempotency::Idempotency;
-use crate::key::{self, KeyParts, OperationName};
+use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
+use crate::idempotency::{Core, Idempotency};
+use crate::key::{self, KeyParts, OperationName, RecordKey};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
-use crate::store::{Lease, OwnerToken};
+use crate::store::{Lease, OwnerToken, TakeOver};
 
 /// What an operation says about itself; what it leaves out is the handle's.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,8 @@ pub(crate) struct Policies {
     pub(crate) version: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
+    /// Whether the application is asked before a second run.
+    pub(crate) reconciles: bool,
 }
 
 impl Policies {
@@ -37,13 +41,24 @@ impl Policies {
         version: 1,
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
+        reconciles: false,
     };
 }
 
+/// The shortest ttl and lease.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
+
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
+const NO_HANDLE: &str = "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
+                         `idempotency.within(…)`, or call `idempotency.install()` at start";
+
 /// One call before it begins.
-pub struct Prepared {
+///
+/// Behind a pointer, because the state of the hash is large and a call is handed on several times before it begins.
+pub struct Prepared(Box<Parts>);
+
+struct Parts {
     handle: Option<Idempotency>,
     operation: OperationName,
     policies: Policies,
@@ -56,55 +71,76 @@ pub struct Prepared {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
+}
+
+/// What makes a call the same as another.
+enum Identity {
+    Complete(RecordKey, Fingerprint),
+    /// The selector of a key part that is null or empty.
+    Missing(&'static str),
 }
 
 impl Prepared {
     /// A call of an annotated function.
     pub(crate) fn at(site: &'static Site, handle: Option<Idempotency>) -> Self {
-        let operation = OperationName::from_static(site.name);
-        Self { site: Some(site), ..Self::of(handle, operation, site.policies) }
+        Self::new(handle, OperationName::from_static(site.name), site.policies, Some(site))
     }
 
+    /// A call without a function of its own.
     pub(crate) fn of(handle: Option<Idempotency>, operation: OperationName, policies: Policies) -> Self {
-        Self {
-            handle,
-            operation,
-            policies,
-            site: None,
-            key: KeyParts::new(),
-            whole: false,
-            fingerprint: Fingerprinter::new(),
-        }
+        Self::new(handle, operation, policies, None)
+    }
+
+    fn new(
+        handle: Option<Idempotency>,
+        operation: OperationName,
+        policies: Policies,
+        site: Option<&'static Site>,
+    ) -> Self {
+        let (key, fingerprint) = (KeyParts::new(), Fingerprinter::new());
+        Self(Box::new(Parts { handle, operation, policies, site, key, whole: false, fingerprint }))
     }
 
     /// One part of the key, with the selector's text for errors.
     pub fn key<T: Serialize + ?Sized>(&mut self, selector: &'static str, value: &T) {
-        self.key.part(selector, value);
+        self.0.key.part(selector, value);
     }
 
     /// `key = "*"`: the fingerprint is the key.
     pub fn key_from_fingerprint(&mut self) {
-        self.whole = true;
+        self.0.whole = true;
     }
 
     /// One fingerprinted argument, or one value selected by `fingerprint = "…"`, without what is skipped in it.
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T, skip: Skip) {
-        self.fingerprint.argument_without(name, value, skip);
+        self.0.fingerprint.argument_without(name, value, skip);
+    }
+
+    /// The application is asked before a second run.
+    pub(crate) fn reconciles(&mut self) {
+        self.0.policies.reconciles = true;
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(mut self) -> Result<Ready, Error> {
+    pub(crate) fn ready(self) -> Result<Ready, Error> {
+        self.0.ready()
+    }
+
+    /// The key under which the store keeps the call's record.
+    pub(crate) fn record_key(self) -> Result<RecordKey, Error> {
+        self.0.record_key()
+    }
+}
+
+impl Parts {
+    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
         let operation = self.operation.clone();
         let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
-            return Err(Error::NotConfigured {
-                operation,
-                reason: "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
-                         `idempotency.within(…)`, or call `idempotency.install()` at start",
-            });
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
         };
         if self.site.is_some_and(|site| site.detached) && Handle::try_current().is_err() {
             return Err(Error::NotConfigured { operation, reason: DETACHED_NEEDS_RUNTIME });
@@ -113,10 +149,59 @@ impl Prepared {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot });
+            let background = core.background.clone();
+            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
         }
-        self.check_name(&core)?;
+        let on_missing_key = self.policies.on_missing_key;
+        let (policies, identity) = (self.policies, self.identify(&core)?);
+        let (key, fingerprint) = match identity {
+            Identity::Complete(key, fingerprint) => (key, fingerprint),
+            Identity::Missing(part) => {
+                return match on_missing_key {
+                    OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
+                    OnMissingKey::Run => {
+                        events::unprotected(&operation, "its key is missing");
+                        let background = core.background.clone();
+                        Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
+                    }
+                };
+            }
+        };
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = policies;
+        let defaults = &core.settings;
+        Ok(Ready::Protected(Arc::new(Call {
+            key,
+            fingerprint,
+            owner: OwnerToken::random(),
+            lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
+            ttl: ttl.unwrap_or(defaults.ttl),
+            wait: wait.or(defaults.wait),
+            on_crash,
+            take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
+            version,
+            caller,
+            slot,
+            core,
+        })))
+    }
 
+    /// The key under which the store keeps the call's record.
+    fn record_key(mut self: Box<Self>) -> Result<RecordKey, Error> {
+        let operation = self.operation.clone();
+        let Some(core) = self.handle.take().map(|handle| Arc::clone(handle.core())) else {
+            return Err(Error::NotConfigured { operation, reason: NO_HANDLE });
+        };
+        match self.identify(&core)? {
+            Identity::Complete(key, _) => Ok(key),
+            Identity::Missing(part) => Err(Error::MissingKey { operation, part }),
+        }
+    }
+
+    /// What makes the call the same as another.
+    fn identify(mut self: Box<Self>, core: &Core) -> Result<Identity, Error> {
+        self.check_durations()?;
+        self.check_name(core)?;
+        let operation = self.operation;
         let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
             operation: operation.clone(),
             argument: error.argument.into(),
@@ -129,38 +214,30 @@ impl Prepared {
             self.key.whole(&fingerprint);
         }
         if let Some(part) = self.key.missing() {
-            return match self.policies.on_missing_key {
-                OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
-                OnMissingKey::Run => {
-                    events::unprotected(&operation, "its key is missing");
-                    Ok(Ready::Unprotected { context: unprotected(caller), slot })
-                }
-            };
+            return Ok(Identity::Missing(part));
         }
         let template = self.site.and_then(|site| site.template);
-        let key = self.key.into_key(&core.settings.namespace, &operation, template).map_err(|error| {
-            Error::Argument { operation, argument: error.selector.into(), reason: error.reason.into() }
-        })?;
+        let key = self.key.into_key(&core.settings.namespace, &operation, template);
+        key.map(|key| Identity::Complete(key, fingerprint)).map_err(|error| Error::Argument {
+            operation,
+            argument: error.selector.into(),
+            reason: error.reason.into(),
+        })
+    }
 
-        let Policies { ttl, lease, wait, version, on_crash, .. } = self.policies;
-        let defaults = &core.settings;
-        Ok(Ready::Protected(Arc::new(Call {
-            key,
-            fingerprint,
-            owner: OwnerToken::random(),
-            lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
-            ttl: ttl.unwrap_or(defaults.ttl),
-            wait: wait.or(defaults.wait),
-            on_crash,
-            version,
-            caller,
-            slot,
-            core,
-        })))
+    /// What a handle refuses when it is built, an operation cannot ask for either: with a lease of nothing two bodies
+    /// would run beside each other, and a ttl of nothing would keep no result.
+    fn check_durations(&self) -> Result<(), Error> {
+        let Policies { ttl, lease, .. } = self.policies;
+        if [ttl, lease].into_iter().flatten().any(|duration| duration < SHORTEST) {
+            let reason = "the operation's `ttl` and `lease` must be at least a millisecond";
+            return Err(Error::NotConfigured { operation: self.operation.clone(), reason });
+        }
+        Ok(())
     }
 
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
-    fn check_name(&self, core: &crate::idempotency::Core) -> Result<(), Error> {
+    fn check_name(&self, core: &Core) -> Result<(), Error> {
         if self.site.is_some_and(|site| site.is_known_to(core.id)) {
             return Ok(());
         }
@@ -179,12 +256,12 @@ impl Prepared {
 
 /// The context of a body that runs unprotected.
 fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(crate::attempt::Attempt::UNPROTECTED), ..caller }
+    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
 }
 
 impl fmt::Debug for Prepared {
     /// Without key and arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prepared").field("operation", &self.operation).finish_non_exhaustive()
+        f.debug_struct("Prepared").field("operation", &self.0.operation).finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::events;
 use crate::idempotency::ReplayInfo;
 use crate::outcome::Outcome;
+use crate::sealing;
 use crate::store::Stored;
 
 /// A stored result on its way to a duplicate.
@@ -28,19 +29,7 @@ impl Replay {
     /// The serialized result, if it is of the version that this program expects.
     pub(crate) fn plain(&self) -> Result<Cow<'_, [u8]>, Error> {
         let Stored { version, bytes } = &self.stored;
-        let expected = self.call.version;
-        if *version != expected {
-            return Err(self.unreadable(&format!(
-                "it was stored by version {version} of the result type, and this program has version {expected}"
-            )));
-        }
-        match &self.call.core.settings.codec {
-            None => Ok(Cow::Borrowed(bytes)),
-            Some(codec) => codec
-                .decode(&self.call.key, bytes)
-                .map(Cow::Owned)
-                .map_err(|_| self.unreadable("the codec could not decode it")),
-        }
+        sealing::open(&self.call, *version, bytes).map_err(|reason| self.unreadable(&reason))
     }
 
     /// The error for a result that does not fit. `reason` must not quote the result.
@@ -50,11 +39,9 @@ impl Replay {
         Error::Unreadable { operation, reason: reason.into() }
     }
 
-    /// The error for a result that the deserializer refused. Where it refused is said, but not the text of its error,
-    /// which may quote the result.
+    /// The error for a result that the deserializer refused.
     pub(crate) fn misfit(&self, error: &serde_json::Error) -> Error {
-        let (line, column) = (error.line(), error.column());
-        self.unreadable(&format!("it does not fit the result type (at line {line}, column {column})"))
+        self.unreadable(&sealing::misfit(error))
     }
 
     /// Tells those who want to know that the result is about to be given.

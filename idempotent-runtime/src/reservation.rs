@@ -1,21 +1,27 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::pin::pin;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep};
 
 use crate::asking::{ask, poll_once};
 use crate::attempt::{Attempt, Owned};
-use crate::background::{self, Handoff};
+use crate::background::Handoff;
 use crate::call::{Call, release};
-use crate::context::Context;
+use crate::context;
 use crate::events;
 use crate::heartbeat::Heartbeat;
 use crate::outcome::{Outcome, Unrecorded};
-use crate::store::{Release, Settled, StoreResult, Write};
+use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
+
+/// How many tasks a handle may have in the background before it gives no more keys back.
+const MOST_IN_BACKGROUND: usize = 10_000;
 
 /// The right to run the body, held by one attempt.
 ///
@@ -54,40 +60,60 @@ impl Reservation {
     }
 
     /// The context in which the body runs.
-    pub(crate) fn body_context(&self) -> Context {
-        Context { handle: self.attempt.call.handle(), attempt: Some(Attempt::of(&self.attempt)), slot: None }
+    pub(crate) fn body_context(&self) -> context::Context {
+        context::Context {
+            handle: self.attempt.call.handle(),
+            attempt: Some(Attempt::of(&self.attempt)),
+            slot: None,
+        }
     }
 
     /// Notes that the body is about to be polled.
     pub(crate) fn polling(&mut self) {
         self.phase = Phase::Running;
+        self.attempt.polling();
     }
 
-    /// Notes that the body did not end at once: from now on its lease is renewed.
-    pub(crate) fn pending(&mut self) {
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if self.heartbeat.is_none() {
             self.heartbeat = Heartbeat::start(&self.attempt);
         }
     }
 
-    /// Records the end of the body. The caller waits for it as long as the handle's `store_timeout`; then, or when it
-    /// goes away before, the rest is done in the background.
-    pub(crate) fn end(mut self, ending: Ending) -> background::BoxFuture<Outcome> {
+    /// Records the end of the body.
+    pub(crate) fn end(mut self, ending: Ending) -> Recording {
         self.phase = Phase::Ended;
+        self.attempt.end();
         let attempt = Arc::clone(&self.attempt);
-        let background = &self.attempt.call.core.background;
-        let mut recording =
-            Handoff::new(background, Box::pin(record(Arc::clone(&attempt), ending, self.heartbeat.take())));
-        Box::pin(async move {
-            if let Poll::Ready(outcome) = poll_once(&mut recording).await {
-                return outcome;
-            }
-            if Handle::try_current().is_err() {
-                return recording.await;
-            }
-            let patience = attempt.call.core.settings.store_timeout;
-            timeout(patience, recording).await.unwrap_or(Outcome::Unrecorded(Unrecorded::StoreFailed))
-        })
+        let core = &self.attempt.call.core;
+        let work = Handoff::new(&core.background, Box::pin(record(attempt, ending, self.heartbeat.take())));
+        Recording { work, patience: core.settings.store_timeout, timer: None }
+    }
+}
+
+/// The recording of a body's end. The caller waits for it as long as the handle's `store_timeout`; then, or when it goes
+/// away before, the rest is done in the background.
+pub(crate) struct Recording {
+    work: Handoff<Outcome>,
+    patience: Duration,
+    /// There is none before the store keeps the caller waiting, and none without a runtime.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for Recording {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let Self { work, patience, timer } = &mut *self;
+        if let Poll::Ready(outcome) = Pin::new(work).poll(cx) {
+            return Poll::Ready(outcome);
+        }
+        if timer.is_none() && Handle::try_current().is_ok() {
+            *timer = Some(Box::pin(sleep(*patience)));
+        }
+        let Some(timer) = timer else { return Poll::Pending };
+        timer.as_mut().poll(cx).map(|()| Outcome::Unrecorded(Unrecorded::StoreFailed))
     }
 }
 
@@ -105,7 +131,13 @@ impl Drop for Reservation {
 }
 
 /// Ends an attempt in the background, for as long as the handle's patience lasts.
+///
+/// In an outage every call leaves such a task behind. Past a bound they are not worth their memory, nor the storm when the
+/// store is back: the leases end by themselves, and correctness never rests on this.
 pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
+    if call.core.background.len() >= MOST_IN_BACKGROUND {
+        return events::not_given_back(call);
+    }
     let released = release(call, how);
     call.core.background.spawn(async move {
         // Whether it succeeds is not this call's business any more: at worst the lease ends by itself.
@@ -117,7 +149,7 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
 /// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
-    let mut writing = pin!(write(call, ending));
+    let mut writing = pin!(unless_it_panics(write(call, ending)));
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -136,6 +168,20 @@ async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heart
     };
     events::ended(call, attempt.number, outcome);
     outcome
+}
+
+/// A panic of the store as an error of the store: the body has run, and its value is its caller's all the same.
+async fn unless_it_panics(
+    writing: impl Future<Output = (StoreResult<Write>, Outcome)>,
+) -> (StoreResult<Write>, Outcome) {
+    let mut writing = pin!(writing);
+    poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
+            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
+            Poll::Ready((Err(error), Outcome::Executed))
+        })
+    })
+    .await
 }
 
 /// Writes the ending, and says what it means for the caller if it is written.

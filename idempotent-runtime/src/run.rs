@@ -2,24 +2,27 @@
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use pin_project_lite::pin_project;
 use serde::Serialize;
-use tokio::task::futures::TaskLocalFuture;
 
 use crate::attempt::Attempt;
-use crate::background::{Background, BoxFuture};
+use crate::background::Background;
 use crate::context::{Context, Slot};
+use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
-use crate::reservation::{Ending, Reservation};
-use crate::shim::Fallible;
+use crate::reservation::{Ending, Recording, Reservation};
+use crate::sealing;
+use crate::shim::{Fallible, refused};
 use crate::store::{Settled, Stored};
+
+/// Room enough for most results, so that encoding them never moves what is written already.
+const TYPICAL_RESULT: usize = 512;
 
 /// The right to run a body, protected or not.
 #[derive(Debug)]
@@ -32,6 +35,7 @@ pub(crate) enum Right {
     Unprotected {
         context: Context,
         slot: Option<Arc<Slot>>,
+        background: Background,
     },
 }
 
@@ -44,11 +48,11 @@ impl Running {
         }
     }
 
-    /// The background of the handle, where there is one.
-    pub(crate) fn background(&self) -> Option<Background> {
+    /// The background of the handle.
+    pub(crate) fn background(&self) -> Background {
         match &self.0 {
-            Right::Protected(reservation) => Some(reservation.attempt().call.core.background.clone()),
-            Right::Unprotected { .. } => None,
+            Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
+            Right::Unprotected { background, .. } => background.clone(),
         }
     }
 
@@ -60,28 +64,30 @@ impl Running {
     }
 }
 
-pin_project! {
-    /// A body at work, then its recording.
-    ///
-    /// Written by hand because an `async fn` would hold the body twice: once as its argument, once where it is polled.
-    pub struct Run<R, P, F> {
-        #[pin]
-        body: TaskLocalFuture<Context, F>,
-        policy: P,
-        stage: Stage<R>,
-        answer: PhantomData<fn() -> R>,
-    }
+/// A body at work, then its recording.
+///
+/// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
+/// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
+pub struct Run<R, P, F> {
+    stage: Stage<R>,
+    context: Context,
+    policy: P,
+    // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
+    body: Pin<Box<F>>,
 }
+
+// Nothing in it is pinned but by its box.
+impl<R, P, F> Unpin for Run<R, P, F> {}
 
 enum Stage<R> {
     Body(Running),
-    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: BoxFuture<Outcome> },
+    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: Recording },
     Ended,
 }
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
 pub(crate) fn run<R, P, F: Future<Output = R>>(running: Running, policy: P, body: F) -> Run<R, P, F> {
-    Run { body: running.body_context().scope(body), policy, stage: Stage::Body(running), answer: PhantomData }
+    Run { body: Box::pin(body), context: running.body_context(), policy, stage: Stage::Body(running) }
 }
 
 impl<R, P, F> Future for Run<R, P, F>
@@ -92,17 +98,18 @@ where
 {
     type Output = R;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let mut this = self.project();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
+        let this = &mut *self;
         loop {
-            match this.stage {
+            match &mut this.stage {
                 Stage::Body(running) => {
                     running.polling();
-                    let Poll::Ready(answer) = this.body.as_mut().poll(cx) else {
-                        running.pending();
+                    let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
+                    let Poll::Ready(answer) = polled else {
+                        running.renew();
                         return Poll::Pending;
                     };
-                    let Stage::Body(running) = std::mem::replace(this.stage, Stage::Ended) else {
+                    let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
                         return Poll::Pending;
                     };
                     let answer = answer.into_result();
@@ -112,8 +119,8 @@ where
                             return Poll::Ready(R::from_result(answer));
                         }
                         Right::Protected(reservation) => {
-                            let ending = ending(&reservation, this.policy, &answer);
-                            *this.stage = Stage::Recording {
+                            let ending = ending_or_panic(&reservation, &this.policy, &answer);
+                            this.stage = Stage::Recording {
                                 answer: Some(R::from_result(answer)),
                                 slot: reservation.attempt().call.slot.clone(),
                                 recording: reservation.end(ending),
@@ -122,10 +129,10 @@ where
                     }
                 }
                 Stage::Recording { answer, slot, recording } => {
-                    let outcome = ready!(recording.as_mut().poll(cx));
+                    let outcome = ready!(Pin::new(recording).poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
-                    *this.stage = Stage::Ended;
+                    this.stage = Stage::Ended;
                     return answer.map_or(Poll::Pending, Poll::Ready);
                 }
                 // Polled after its end, which no executor does.
@@ -136,15 +143,26 @@ where
 }
 
 impl Running {
-    fn polling(&mut self) {
+    /// Notes that the body is about to begin.
+    pub(crate) fn polling(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
             reservation.polling();
         }
     }
 
-    fn pending(&mut self) {
+    /// The error for an attempt before this one of which nobody knows what it did.
+    pub(crate) fn unknown(&self) -> Error {
+        let operation = match &self.0 {
+            Right::Protected(reservation) => reservation.attempt().call.key.operation().clone(),
+            Right::Unprotected { .. } => "".into(),
+        };
+        refused(Error::OutcomeUnknown { operation })
+    }
+
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
-            reservation.pending();
+            reservation.renew();
         }
     }
 }
@@ -155,6 +173,21 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
     }
 }
 
+/// What the end of a body does to its record, also when the application's own code panics over it: a `Serialize`, a codec
+/// or an `on_error`. The body has run to its end by then, so its value is still its caller's, and it never runs again.
+pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
+    reservation: &Reservation,
+    policy: &P,
+    answer: &Result<T, E>,
+) -> Ending {
+    catch_unwind(AssertUnwindSafe(|| ending(reservation, policy, answer))).unwrap_or_else(|_| {
+        let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
+        crate::events::not_serializable(&reservation.attempt().call, &*reason);
+        let settled = if answer.is_ok() { Settled::NotRetained } else { Settled::Unknown };
+        Ending::Settle(settled, Outcome::Unrecorded(Unrecorded::NotSerializable))
+    })
+}
+
 /// What the end of a body does to its record.
 fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     reservation: &Reservation,
@@ -163,18 +196,24 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
 ) -> Ending {
     let attempt = reservation.attempt();
     match answer {
-        Ok(value) => settle(reservation, serde_json::to_vec(value), Settled::Completed),
+        Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
-            OnError::Replay if !attempt.gave_error() => {
+            OnError::Replay if !attempt.passes_error_on() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.
-            OnError::Retry | OnError::Replay if !attempt.effects_begun() => Ending::Release,
+            OnError::Retry | OnError::Replay if !attempt.may_have_acted() => Ending::Release,
             OnError::Retry | OnError::Replay | OnError::Refuse => {
                 Ending::Settle(Settled::Unknown, Outcome::Executed)
             }
         },
     }
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut bytes = Vec::with_capacity(TYPICAL_RESULT);
+    serde_json::to_writer(&mut bytes, value)?;
+    Ok(bytes)
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
@@ -184,22 +223,13 @@ fn settle(
     settled: fn(Stored) -> Settled,
 ) -> Ending {
     let call = &reservation.attempt().call;
-    let encoded = encoded.map_err(Into::into).and_then(|plain| match &call.core.settings.codec {
-        Some(codec) => codec.encode(&call.key, plain),
-        None => Ok(plain),
-    });
-    let bytes = match encoded {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            crate::events::not_serializable(call, &*error);
-            return Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(Unrecorded::NotSerializable));
+    match sealing::seal(call, encoded) {
+        Ok(bytes) => {
+            let stored = Stored { version: call.version, bytes: bytes.into() };
+            Ending::Settle(settled(stored), Outcome::Executed)
         }
-    };
-    if call.core.max_result_bytes().is_some_and(|limit| bytes.len() > limit) {
-        return Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(Unrecorded::TooLarge));
+        Err(reason) => Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(reason)),
     }
-    let stored = Stored { version: call.version, bytes: bytes.into() };
-    Ending::Settle(settled(stored), Outcome::Executed)
 }
 
 impl<R, P, F> fmt::Debug for Run<R, P, F> {

@@ -17,7 +17,9 @@
 //!
 //! Whatever need not be generic is not, so that an annotated function costs little to compile.
 
+use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
+use crate::attempt::Attempt;
 use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
@@ -42,6 +45,7 @@ use crate::run::{Right, Run};
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;
+pub use crate::reconcile::reconcile;
 pub use crate::run::Running;
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
@@ -99,6 +103,12 @@ impl Site {
     #[must_use]
     pub const fn on_missing_key(mut self, policy: OnMissingKey) -> Self {
         self.policies.on_missing_key = policy;
+        self
+    }
+    /// The body will be preceded by [`reconcile`] when there was an attempt before.
+    #[must_use]
+    pub const fn reconciles(mut self) -> Self {
+        self.policies.reconciles = true;
         self
     }
     /// The body will be given to [`run_detached`], which needs a runtime.
@@ -204,18 +214,40 @@ pub enum Begun<R> {
 /// Reserves the key, or finds the result.
 ///
 /// Key and fingerprint are finished before this returns, so that they take no room in the future.
-pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> impl Future<Output = Begun<R>>
+pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> Begin<'_, R, P>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    let beginning = beginning(prepared);
-    async move {
-        match beginning.await {
+    Begin { beginning: beginning(prepared), on_error, answer: PhantomData }
+}
+
+/// The beginning of a call. Named, so that the compiler can say what is wrong with a return type without quoting it.
+pub struct Begin<'p, R, P> {
+    beginning: BoxFuture<Result<Beginning, Error>>,
+    on_error: &'p P,
+    answer: PhantomData<fn() -> R>,
+}
+
+impl<R, P> Future for Begin<'_, R, P>
+where
+    R: Fallible<Ok: DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+{
+    type Output = Begun<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
+        Poll::Ready(match ready!(self.beginning.as_mut().poll(cx)) {
             Ok(Beginning::Run(running)) => Begun::Run(running),
-            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
+            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, self.on_error))),
             Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
-        }
+        })
+    }
+}
+
+impl<R, P> fmt::Debug for Begin<'_, R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begin").finish_non_exhaustive()
     }
 }
 
@@ -230,8 +262,8 @@ fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
     Box::pin(async move {
         let begun = match ready {
             Ok(Ready::Protected(call)) => call::begin(call).await,
-            Ok(Ready::Unprotected { context, slot }) => {
-                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot })));
+            Ok(Ready::Unprotected { context, slot, background }) => {
+                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot, background })));
             }
             Err(error) => Err(error),
         };
@@ -271,8 +303,8 @@ where
 }
 
 /// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
-fn refused(error: Error) -> Error {
-    if let Some(attempt) = Context::current().attempt.as_ref().and_then(|attempt| attempt.owned()) {
+pub(crate) fn refused(error: Error) -> Error {
+    if let Some(attempt) = Context::current().attempt.as_ref().and_then(Attempt::nearest) {
         attempt.note_error();
     }
     events::refused(&error);
@@ -298,12 +330,8 @@ where
 {
     let background = running.background();
     let run = run(running, on_error, body).in_current_span();
-    let task = match (background, Runtime::try_current()) {
-        (Some(background), Ok(runtime)) => Some(runtime.spawn(background.track(run))),
-        (None, Ok(runtime)) => Some(runtime.spawn(run)),
-        // Refused before the body: dropped unpolled, the run gives its key back.
-        (_, Err(_)) => None,
-    };
+    // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
+    let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
     Detached(task)
 }
 

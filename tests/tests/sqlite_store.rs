@@ -1,8 +1,17 @@
 //! What only the SQLite store does: processes, locks, files, crashes. What every store does is the conformance suite's.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
 #[path = "sqlite_store/support.rs"]
 mod support;
 
+#[path = "sqlite_store/agreement.rs"]
+mod agreement;
 #[path = "sqlite_store/conforming.rs"]
 mod conforming;
 #[path = "sqlite_store/failures.rs"]

@@ -22,6 +22,9 @@ pub(super) struct Resolved {
 /// `key = …`
 pub(super) fn key(args: &Args, function: &Function, errors: &mut Errors) -> Option<Resolved> {
     let Some(value) = &args.key else {
+        if args.unreadable {
+            return None;
+        }
         errors.at_span(Span::call_site(), "missing `key`; for example `#[idempotent(key = \"order.id\")]`");
         return None;
     };

@@ -41,6 +41,7 @@ mod sink;
 mod skip;
 mod tag;
 
+pub use crate::diagnostics::Argument;
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};

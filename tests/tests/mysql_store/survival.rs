@@ -21,6 +21,13 @@ struct Seen {
     stop: AtomicBool,
 }
 
+impl Seen {
+    fn took(&self, time: Duration) {
+        let mut slowest = self.slowest.lock().unwrap();
+        *slowest = slowest.max(time);
+    }
+}
+
 /// Eight tasks that call one key after the other, each key twice.
 fn traffic(idempotency: &Idempotency, seen: &Arc<Seen>) -> Vec<tokio::task::JoinHandle<()>> {
     let worker = |task: u32| {
@@ -41,9 +48,7 @@ fn traffic(idempotency: &Idempotency, seen: &Arc<Seen>) -> Vec<tokio::task::Join
                             Ok::<_, idempotent_runtime::Error>(n)
                         })
                         .await;
-                    let mut slowest = seen.slowest.lock().unwrap();
-                    *slowest = slowest.max(begun.elapsed());
-                    drop(slowest);
+                    seen.took(begun.elapsed());
                     match result {
                         Ok(value) => {
                             assert_eq!(value, n);

@@ -264,3 +264,12 @@ async fn a_panicking_clock_does_not_end_the_store() {
     }
     assert_eq!(failed, 1);
 }
+
+#[tokio::test]
+async fn a_meta_table_that_was_emptied_is_refused() {
+    let folder = Folder::new();
+    let store = SqliteStore::open(folder.file()).await.unwrap();
+    beside(&folder.file()).execute_batch("DELETE FROM idempotency_meta").unwrap();
+    let error = store.reserve(request(&key("1"), OwnerToken::random())).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Refused, "{}", words(&error));
+}

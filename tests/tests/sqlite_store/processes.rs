@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use idempotent_runtime::store::{
-    Lease, OwnerToken, Reserve, Reserved, Settled, State, Store, StoreErrorKind,
+    Lease, OwnerToken, Reserve, Reserved, Settled, State, Store, StoreErrorKind, Write,
 };
 use idempotent_runtime::stores::SqliteStore;
 
@@ -26,6 +26,7 @@ fn in_another_process() {
         match role.as_str() {
             "race" => race(Path::new(&file)).await,
             "work" => work(Path::new(&file)).await,
+            "fill" => fill(Path::new(&file)).await,
             "open" => {
                 let error = SqliteStore::open(&*file).await.unwrap_err();
                 say(&format!("{:?} {}", error.kind(), words(&error)));
@@ -172,6 +173,63 @@ async fn every_acknowledged_completion_survives_a_kill() {
             assert_eq!(record.state, State::Settled(completed(k.as_str())), "{name}");
         }
     }
+}
+
+/// Completes keys until the file may not grow any more, says those that were acknowledged, and goes on asking.
+async fn fill(file: &Path) {
+    let store = SqliteStore::open(file).await.unwrap();
+    let result = "x".repeat(16 * 1024);
+    let mut errors = 0;
+    for n in 0..200 {
+        let (k, owner) = (key(&n.to_string()), OwnerToken::random());
+        let mut error = store.reserve(request(&k, owner)).await.err();
+        if error.is_none() {
+            match store.complete(&k, owner, &completed(&result), KEEP).await {
+                Ok(write) => {
+                    assert_eq!(write, Write::Applied);
+                    say(&n.to_string());
+                }
+                Err(failed) => error = Some(failed),
+            }
+        }
+        if let Some(error) = error {
+            assert!(matches!(error.kind(), StoreErrorKind::Unavailable | StoreErrorKind::Full), "{error:?}");
+            errors += 1;
+        }
+        if errors == 5 {
+            // What is there can still be read.
+            assert_eq!(held(&store, &key("0")).await.state, State::Settled(completed(&result)));
+            say("full");
+            return;
+        }
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_disk_without_room_is_told_to_the_callers_and_loses_nothing() {
+    let folder = Folder::new();
+    // The shell's limit on the size of a file stands in for a full disk.
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 2000; exec \"$0\" --exact processes::in_another_process --nocapture",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, "fill")
+        .env(FILE, folder.file())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said: Vec<_> = lines(&mut child).collect();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(said.pop().as_deref(), Some("full"));
+    assert!(!said.is_empty());
+    let store = SqliteStore::open(folder.file()).await.unwrap();
+    for name in said {
+        assert!(matches!(held(&store, &key(&name)).await.state, State::Settled(Settled::Completed(_))));
+    }
+    grant(&store, &key("more"), OwnerToken::random()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

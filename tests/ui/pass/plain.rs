@@ -1,10 +1,11 @@
 //! The shape of every example.
 
-use ui_tests::*;
+#![deny(warnings)]
 
+use crate::props::*;
 
 #[idempotent(key = "order.id", ttl = "24h", skip(gateway))]
-async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, Failure> {
+pub async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, Failure> {
     let amount = check(order.amount)?;
     gateway.charge(amount).await?;
     Ok(Receipt { id: order.id })
@@ -14,7 +15,7 @@ fn check(amount: u64) -> Result<u64, std::num::ParseIntError> {
     "1".parse::<u64>().map(|one| one + amount)
 }
 
-fn main() {
-    let order = Order::new();
-    drop(charge(&Gateway, order));
+#[test]
+fn compiles() {
+    drop(charge(&Gateway, Order::new()));
 }

@@ -186,7 +186,9 @@ impl Operation for Purge {
         let limit = i64::try_from(batch).unwrap_or(i64::MAX);
         let now = session.now();
         let purged = session.atomically(|session| {
-            // Both statements choose the same records: nothing comes between them.
+            // All three choose the same records: nothing comes between them.
+            let fence = session.statement(Query::PurgeFence)?.query_row([now, limit], |row| row.get(0))?;
+            session.outlive(fence);
             session.execute(Query::PurgeSteps, [now, limit])?;
             session.execute(Query::Purge, [now, limit])
         })?;

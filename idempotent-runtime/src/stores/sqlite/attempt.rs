@@ -82,13 +82,13 @@ pub(super) fn settle(session: &mut Session<'_>, row: &Row, settled: &Settled) ->
 }
 
 /// [`release`](crate::store::Store::release).
-pub(super) struct Let {
+pub(super) struct LetGo {
     pub(super) key: RecordKey,
     pub(super) owner: OwnerToken,
     pub(super) how: Release,
 }
 
-impl Operation for Let {
+impl Operation for LetGo {
     type Answer = Write;
 
     fn write(&mut self, session: &mut Session<'_>) -> Result<Option<Write>, Fault> {
@@ -111,10 +111,21 @@ impl Operation for Let {
             Release::Abandon if lease_until <= now => return Ok(Some(Write::Applied)),
             Release::Abandon => (row.owner, row.attempt),
         };
-        let until = lease_until.min(now);
-        let expires = until.saturating_add(row.expires_at.saturating_sub(lease_until));
+        let (until, expires) = ended(&row, now);
         session.execute(Query::Abandon, params![row.id, until, expires, attempt, owner.as_bytes()])?;
         Ok(Some(Write::Applied))
+    }
+}
+
+/// The end of the lease and of the record, if the lease is to be over by now: the record is still remembered as long
+/// after the lease as it would have been.
+fn ended(row: &Row, now: Micros) -> (Micros, Micros) {
+    match row.state {
+        RowState::Running { lease_until, .. } if lease_until > now => {
+            (now, now.saturating_add(row.expires_at.saturating_sub(lease_until)))
+        }
+        RowState::Running { lease_until, .. } => (lease_until, row.expires_at),
+        RowState::Settled(_) => (now, row.expires_at),
     }
 }
 
@@ -127,9 +138,11 @@ pub(super) fn reopen(session: &mut Session<'_>, row: &Row, now: Micros) -> Resul
         return session.delete(row);
     }
     let done = i64::try_from(done).map_err(|_| Fault::Unreadable("number of steps"))?;
+    let (until, expires) = ended(row, now);
     session.atomically(|session| {
         session.execute(Query::DeleteBegunSteps, [row.id])?;
-        session.execute(Query::Reopen, params![row.id, row.owner.as_bytes(), row.attempt, now, done])
+        session
+            .execute(Query::Reopen, params![row.id, row.owner.as_bytes(), row.attempt, until, expires, done])
     })?;
     Ok(())
 }

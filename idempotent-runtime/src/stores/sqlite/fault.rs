@@ -64,8 +64,11 @@ impl Fault {
             Self::Sql(_) => match self.code() {
                 // No room for a new record. What belongs to an existing one is worth asking for again.
                 Some(ErrorCode::DiskFull) if makes_record => StoreErrorKind::Full,
-                Some(
-                    ErrorCode::Unknown // SQLITE_ERROR: the tables are missing or are not ours.
+                // Without a code it is rusqlite's own, and with the first of these codes SQLite's: the tables are
+                // missing or not ours.
+                None
+                | Some(
+                    ErrorCode::Unknown
                     | ErrorCode::ReadOnly
                     | ErrorCode::PermissionDenied
                     | ErrorCode::AuthorizationForStatementDenied

@@ -187,7 +187,7 @@ impl Store for SqliteStore {
     }
 
     async fn release(&self, key: &RecordKey, owner: OwnerToken, how: Release) -> StoreResult<Write> {
-        self.ask(attempt::Let { key: key.clone(), owner, how }).await
+        self.ask(attempt::LetGo { key: key.clone(), owner, how }).await
     }
 
     async fn put_step(

@@ -73,12 +73,9 @@ impl ReserveKey {
     /// A record of a new generation, in place of the expired `old` one. A new row, so that the list goes by creation.
     fn create(&self, session: &mut Session<'_>, old: Option<&Row>) -> Result<Reserved, Fault> {
         let now = session.now();
-        let fence = session.next_fence(now);
-        session.atomically(|session| {
-            if let Some(old) = old {
-                session.delete(old)?;
-            }
-            let (until, expires) = self.ends(now);
+        let fence = session.next_fence(old.map_or(0, |old| old.fence), now);
+        let (until, expires) = self.ends(now);
+        let insert = |session: &mut Session<'_>| {
             session.execute(
                 Query::Insert,
                 params![
@@ -93,7 +90,15 @@ impl ReserveKey {
                     expires
                 ],
             )
-        })?;
+        };
+        if let Some(old) = old {
+            session.atomically(|session| {
+                session.delete(old)?;
+                insert(session)
+            })?;
+        } else {
+            insert(session)?;
+        }
         Ok(Reserved::Granted(Grant { attempt: 1, fence: fence.unsigned_abs(), steps: Vec::new() }))
     }
 
@@ -151,12 +156,9 @@ impl Operation for ReserveKey {
         let steps = session.steps(&row)?;
         Ok(Some(match self.judge(&row, &steps, now) {
             Verdict::Held => Reserved::Held(row.into_record(self.key.clone(), steps, now)),
-            Verdict::Again => {
-                // At least one, should it have been taken off the count.
-                self.grant(session, &row, steps, (row.attempt.max(1), row.fence), now)?
-            }
+            Verdict::Again => self.grant(session, &row, steps, (row.attempt, row.fence), now)?,
             Verdict::TakeOver => {
-                let fence = session.next_fence(now);
+                let fence = session.next_fence(row.fence, now);
                 self.grant(session, &row, steps, (row.attempt.saturating_add(1), fence), now)?
             }
             Verdict::Exhausted => self.exhaust(session, row, steps, now)?,

@@ -1,7 +1,7 @@
 //! The tables, and the opening of a file that has them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
@@ -23,12 +23,12 @@ pub(super) struct Location {
 
 /// The statements that make the tables called after `table`.
 ///
-/// An `AUTOINCREMENT` id is never used twice, so a step whose record somebody deleted by hand cannot turn up in a later
-/// record. The index on the operation ends in the id, which is the order of creation.
+/// The index on the operation ends in the id, which is the order of creation. Nothing else is kept that a reservation
+/// would have to write: each page more makes its commit slower.
 pub(super) fn statements(table: &str) -> String {
     format!(
         r#"CREATE TABLE "{table}" (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,                     -- the fence of the first attempt
     key TEXT NOT NULL UNIQUE COLLATE BINARY,
     operation TEXT NOT NULL COLLATE BINARY,
     state TEXT NOT NULL,                        -- running, completed, failed, not_retained or unknown
@@ -55,7 +55,10 @@ CREATE TABLE "{table}_steps" (
     result BLOB,
     PRIMARY KEY (record, name)
 ) WITHOUT ROWID;
-CREATE TABLE "{table}_meta" (version INTEGER NOT NULL, fence INTEGER NOT NULL);
+CREATE TABLE "{table}_meta" (
+    version INTEGER NOT NULL,
+    fence INTEGER NOT NULL                      -- the greatest of all deleted records
+);
 INSERT INTO "{table}_meta" (version, fence) VALUES ({VERSION}, 0);
 "#
     )
@@ -90,6 +93,9 @@ pub(super) fn check_version(version: i64) -> Result<(), Fault> {
 }
 
 /// Opens the file, sets the connection up, and sees to the tables.
+///
+/// All the waiting for locks is done here and in the writer thread: SQLite's own would not wait where two processes turn
+/// on write-ahead logging at once, and could not serve reads meanwhile.
 pub(super) fn open(location: &Location) -> Result<Connection, Fault> {
     check_path(&location.path)?;
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -98,13 +104,20 @@ pub(super) fn open(location: &Location) -> Result<Connection, Fault> {
     }
     let connection =
         Connection::open_with_flags(&location.path, flags).map_err(|error| explain(error, location))?;
-    set_up(&connection, location).map_err(|fault| match fault {
-        Fault::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Fault::Refused("the file is not a SQLite database".into())
+    connection.busy_timeout(Duration::ZERO)?;
+    let begun = Instant::now();
+    loop {
+        match set_up(&connection, location) {
+            Ok(()) => return Ok(connection),
+            Err(fault) if fault.is_busy() && begun.elapsed() < location.busy_timeout => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(Fault::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+                return Err(Fault::Refused("the file is not a SQLite database".into()));
+            }
+            Err(fault) => return Err(fault),
         }
-        fault => fault,
-    })?;
-    Ok(connection)
+    }
 }
 
 /// Names that SQLite takes for databases that no other connection can see.
@@ -139,7 +152,6 @@ fn explain(error: rusqlite::Error, location: &Location) -> Fault {
 }
 
 fn set_up(connection: &Connection, location: &Location) -> Result<(), Fault> {
-    connection.busy_timeout(location.busy_timeout)?;
     if connection.is_readonly("main")? {
         return Err(Fault::Refused("the file or its directory is read-only; the store has to write".into()));
     }
@@ -158,10 +170,7 @@ fn set_up(connection: &Connection, location: &Location) -> Result<(), Fault> {
         "PRAGMA synchronous = {}; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON; PRAGMA temp_store = MEMORY;",
         location.synchronous.as_sql()
     ))?;
-    see_to_tables(connection, location)?;
-    // From here on the writer thread does the waiting itself, and serves reads meanwhile.
-    connection.busy_timeout(Duration::ZERO)?;
-    Ok(())
+    see_to_tables(connection, location)
 }
 
 fn see_to_tables(connection: &Connection, location: &Location) -> Result<(), Fault> {
@@ -176,10 +185,10 @@ fn see_to_tables(connection: &Connection, location: &Location) -> Result<(), Fau
         )));
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = make_tables(connection, &location.table);
-    let end = if made.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let made = make_tables(connection, &location.table)
+        .and_then(|()| connection.execute_batch("COMMIT").map_err(Fault::from));
     if !connection.is_autocommit() {
-        connection.execute_batch(end)?;
+        connection.execute_batch("ROLLBACK")?;
     }
     made
 }

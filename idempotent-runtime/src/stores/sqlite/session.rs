@@ -40,6 +40,7 @@ pub(super) enum Query {
     CountSteps,
     Scan,
     ScanOperation,
+    PurgeFence,
     PurgeSteps,
     Purge,
 }
@@ -61,7 +62,11 @@ fn text(query: Query, table: &str) -> String {
         Query::Savepoint => "SAVEPOINT idempotent".into(),
         Query::Release => "RELEASE idempotent".into(),
         Query::RollbackTo => "ROLLBACK TO idempotent".into(),
-        Query::Meta => format!("SELECT version, fence FROM \"{table}_meta\""),
+        Query::Meta => {
+            format!(
+                "SELECT version, fence, (SELECT coalesce(max(id), 0) FROM \"{table}\") FROM \"{table}_meta\""
+            )
+        }
         Query::SetFence => format!("UPDATE \"{table}_meta\" SET fence = ?1"),
         Query::ByKey => format!("SELECT {COLUMNS} FROM \"{table}\" WHERE key = ?1"),
         Query::ById => format!("SELECT {COLUMNS} FROM \"{table}\" WHERE id = ?1"),
@@ -69,9 +74,9 @@ fn text(query: Query, table: &str) -> String {
             format!("SELECT name, state, result FROM \"{table}_steps\" WHERE record = ?1 ORDER BY position")
         }
         Query::Insert => format!(
-            "INSERT INTO \"{table}\" (key, operation, state, owner, attempt, fence, fingerprint_version, \
+            "INSERT INTO \"{table}\" (id, key, operation, state, owner, attempt, fence, fingerprint_version, \
              fingerprint, lease_until, created_at, expires_at) \
-             VALUES (?1, ?2, 'running', ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9)"
+             VALUES (?4, ?1, ?2, 'running', ?3, 1, ?4, ?5, ?6, ?7, ?8, ?9)"
         ),
         Query::Grant => format!(
             "UPDATE \"{table}\" SET owner = ?2, attempt = ?3, fence = ?4, lease_until = ?5, expires_at = ?6 \
@@ -92,7 +97,7 @@ fn text(query: Query, table: &str) -> String {
         }
         Query::Reopen => format!(
             "UPDATE \"{table}\" SET owner = ?2, state = 'running', attempt = ?3, effects_begun = 0, \
-             lease_until = min(coalesce(lease_until, ?4), ?4), steps = ?5 WHERE id = ?1"
+             lease_until = ?4, expires_at = ?5, steps = ?6 WHERE id = ?1"
         ),
         Query::Delete => format!("DELETE FROM \"{table}\" WHERE id = ?1"),
         Query::DeleteSteps => format!("DELETE FROM \"{table}_steps\" WHERE record = ?1"),
@@ -111,6 +116,9 @@ fn text(query: Query, table: &str) -> String {
         Query::ScanOperation => format!(
             "SELECT id, {wanted} FROM \"{table}\" WHERE operation = ?6 AND id > ?1 ORDER BY id LIMIT ?2"
         ),
+        Query::PurgeFence => {
+            format!("SELECT coalesce(max(fence), 0) FROM \"{table}\" WHERE id IN ({expired})")
+        }
         Query::PurgeSteps => format!("DELETE FROM \"{table}_steps\" WHERE record IN ({expired})"),
         Query::Purge => format!("DELETE FROM \"{table}\" WHERE id IN ({expired})"),
     }
@@ -126,14 +134,16 @@ pub(super) struct Session<'c> {
     table: &'c str,
     clock: &'c dyn Clock,
     statements: HashMap<Query, Statement<'c>>,
-    /// The greatest fence that the file has given out, and what of that is written down.
+    /// No fence and no id of this transaction may be as low as this.
     fence: i64,
-    written_fence: i64,
+    /// The greatest fence of all deleted records, and what of that is written down.
+    deleted: i64,
+    written: i64,
 }
 
 impl<'c> Session<'c> {
     pub(super) fn new(connection: &'c Connection, table: &'c str, clock: &'c dyn Clock) -> Self {
-        Self { connection, table, clock, statements: HashMap::new(), fence: 0, written_fence: 0 }
+        Self { connection, table, clock, statements: HashMap::new(), fence: 0, deleted: 0, written: 0 }
     }
 
     /// The statement, prepared at its first use.
@@ -167,19 +177,20 @@ impl<'c> Session<'c> {
     /// Takes the write lock, then looks whether the tables are still the ones that this version writes.
     pub(super) fn begin_write(&mut self) -> Result<(), Fault> {
         self.execute(Query::BeginWrite, [])?;
-        let (version, fence) =
-            self.statement(Query::Meta)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (version, deleted, newest): (i64, i64, i64) =
+            self.statement(Query::Meta)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         schema::check_version(version)?;
-        self.fence = fence;
-        self.written_fence = fence;
+        self.fence = deleted.max(newest);
+        self.deleted = deleted;
+        self.written = deleted;
         Ok(())
     }
 
-    /// Writes down the last fence and commits.
+    /// Writes down the greatest fence that was deleted, and commits.
     pub(super) fn commit(&mut self) -> Result<(), Fault> {
-        if self.fence != self.written_fence {
-            self.execute(Query::SetFence, [self.fence])?;
-            self.written_fence = self.fence;
+        if self.deleted != self.written {
+            self.execute(Query::SetFence, [self.deleted])?;
+            self.written = self.deleted;
         }
         self.execute(Query::Commit, [])?;
         Ok(())
@@ -211,11 +222,20 @@ impl<'c> Session<'c> {
         done
     }
 
-    /// A fence greater than every one that this file has given out, also for keys whose record has been deleted and
-    /// also when the clock stands still or goes back.
-    pub(super) fn next_fence(&mut self, now: Micros) -> i64 {
-        self.fence = self.fence.saturating_add(1).max(now);
+    /// A fence greater than `old`, than every id, and than every fence of a deleted record, also when the clock stands
+    /// still or goes back.
+    ///
+    /// The fence of a new record is its id too. So an id is never used twice, which keeps the steps of a record that
+    /// somebody deleted by hand out of a later one, and ids go by creation.
+    pub(super) fn next_fence(&mut self, old: i64, now: Micros) -> i64 {
+        self.fence = self.fence.max(old).saturating_add(1).max(now);
         self.fence
+    }
+
+    /// Remembers that a record with this fence is deleted, for the one that comes after it under its key.
+    pub(super) fn outlive(&mut self, fence: i64) {
+        self.deleted = self.deleted.max(fence);
+        self.fence = self.fence.max(fence);
     }
 
     /// The row of `key`, expired or not.
@@ -262,6 +282,7 @@ impl<'c> Session<'c> {
 
     /// Deletes `row` and its steps.
     pub(super) fn delete(&mut self, row: &Row) -> Result<(), Fault> {
+        self.outlive(row.fence);
         if row.steps == 0 {
             self.execute(Query::Delete, [row.id])?;
             return Ok(());

@@ -1,0 +1,92 @@
+fn charge<'life0, 'async_trait>(
+    &'life0 self,
+    __arg1: Json<Order>,
+) -> ::core::pin::Pin<
+    Box<dyn ::core::future::Future<Output = Reply> + ::core::marker::Send + 'async_trait>,
+>
+where
+    'life0: 'async_trait,
+    Self: 'async_trait,
+{
+    Box::pin(async move {
+        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+            Reply,
+        > {
+            #[allow(unreachable_code)] return __ret;
+        }
+        let __self = self;
+        let Json(order) = {
+            let __arg1 = __arg1;
+            __arg1
+        };
+        #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+        let __idempotent_call = {
+            static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
+                "charge",
+            );
+            let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
+                &__IDEMPOTENT_SITE,
+                ::idempotent_runtime::__v0_1_0::current(),
+            );
+            ::idempotent_runtime::__v0_1_0::key(
+                &mut __idempotent_call,
+                "self.tenant.id",
+                &__self.tenant.id,
+            );
+            ::idempotent_runtime::__v0_1_0::argument(
+                &mut __idempotent_call,
+                "order",
+                &order,
+                &[],
+            );
+            __idempotent_call
+        };
+        let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
+            Reply,
+            _,
+        >(__idempotent_call, &::idempotent_runtime::__v0_1_0::Retry)
+            .await;
+        match __idempotent_begun {
+            ::idempotent_runtime::__v0_1_0::Begun::Answer(__idempotent_answer) => {
+                __idempotent_answer
+            }
+            ::idempotent_runtime::__v0_1_0::Begun::Run(__idempotent_running) => {
+                ::idempotent_runtime::__v0_1_0::run::<
+                    Reply,
+                    _,
+                    _,
+                >(
+                        __idempotent_running,
+                        ::idempotent_runtime::__v0_1_0::Retry,
+                        async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idempotent_never: Reply = loop {};
+                                return __idempotent_never;
+                            }
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &order;
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &__self;
+                            {
+                                let __ret: Reply = { __self.gateway.charge(order).await };
+                                #[allow(unreachable_code)] __ret
+                            }
+                        },
+                    )
+                    .await
+            }
+        }
+    })
+}

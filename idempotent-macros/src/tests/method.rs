@@ -1,0 +1,97 @@
+pub async fn charge(
+    &self,
+    mut order: Order,
+    _note: String,
+) -> Result<Receipt, ChargeError> {
+    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+    let __idempotent_call = {
+        static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
+            "charge",
+        );
+        let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
+            &__IDEMPOTENT_SITE,
+            ::idempotent_runtime::__v0_1_0::handle(&self.idempotency),
+        );
+        ::idempotent_runtime::__v0_1_0::key(
+            &mut __idempotent_call,
+            "self.tenant.id",
+            &self.tenant.id,
+        );
+        ::idempotent_runtime::__v0_1_0::key(
+            &mut __idempotent_call,
+            "order.id",
+            &order.id,
+        );
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "order",
+            &order,
+            &[],
+        );
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "_note",
+            &_note,
+            &[],
+        );
+        let _ = &mut order;
+        __idempotent_call
+    };
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided::<
+        <Result<Receipt, ChargeError> as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
+        _,
+        _,
+    >(decide);
+    let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
+        Result<Receipt, ChargeError>,
+        _,
+    >(__idempotent_call, &__idempotent_policy)
+        .await;
+    match __idempotent_begun {
+        ::idempotent_runtime::__v0_1_0::Begun::Answer(__idempotent_answer) => {
+            __idempotent_answer
+        }
+        ::idempotent_runtime::__v0_1_0::Begun::Run(__idempotent_running) => {
+            ::idempotent_runtime::__v0_1_0::run::<
+                Result<Receipt, ChargeError>,
+                _,
+                _,
+            >(
+                    __idempotent_running,
+                    __idempotent_policy,
+                    async move {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop,
+                            clippy::let_unit_value
+                        )]
+                        if false {
+                            let __idempotent_never: Result<Receipt, ChargeError> = loop {};
+                            return __idempotent_never;
+                        }
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::let_underscore_untyped
+                        )]
+                        let _ = &self;
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::no_effect_underscore_binding
+                        )]
+                        let mut order = order;
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::no_effect_underscore_binding
+                        )]
+                        let _note = _note;
+                        {
+                            order.amount += 1;
+                            self.gateway.charge(order).await
+                        }
+                    },
+                )
+                .await
+        }
+    }
+}

@@ -1,0 +1,83 @@
+async fn charge(
+    State(pool): State<Pool>,
+    Json(order): Json<Order>,
+    #[cfg(unix)]
+    uid: u32,
+) -> Reply {
+    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+    let __idempotent_call = {
+        static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
+                ::core::concat!(::core::module_path!(), "::", "charge"),
+            )
+            .detached();
+        let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
+            &__IDEMPOTENT_SITE,
+            ::idempotent_runtime::__v0_1_0::current(),
+        );
+        __idempotent_call.key_from_fingerprint();
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "order",
+            &order,
+            &[],
+        );
+        #[cfg(unix)]
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "uid",
+            &uid,
+            &[],
+        );
+        __idempotent_call
+    };
+    let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
+        Reply,
+        _,
+    >(__idempotent_call, &::idempotent_runtime::__v0_1_0::Retry)
+        .await;
+    match __idempotent_begun {
+        ::idempotent_runtime::__v0_1_0::Begun::Answer(__idempotent_answer) => {
+            __idempotent_answer
+        }
+        ::idempotent_runtime::__v0_1_0::Begun::Run(__idempotent_running) => {
+            ::idempotent_runtime::__v0_1_0::run_detached::<
+                Reply,
+                _,
+                _,
+            >(
+                    __idempotent_running,
+                    ::idempotent_runtime::__v0_1_0::Retry,
+                    async move {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop,
+                            clippy::let_unit_value
+                        )]
+                        if false {
+                            let __idempotent_never: Reply = loop {};
+                            return __idempotent_never;
+                        }
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::let_underscore_untyped
+                        )]
+                        #[cfg(unix)]
+                        let _ = &uid;
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::let_underscore_untyped
+                        )]
+                        let _ = &order;
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::let_underscore_untyped
+                        )]
+                        let _ = &pool;
+                        { pool.charge(order).await }
+                    },
+                )
+                .await
+        }
+    }
+}

@@ -1,0 +1,69 @@
+async fn charge(order: &Order) -> Reply {
+    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+    let __idempotent_call = {
+        static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
+                ::core::concat!(::core::module_path!(), "::", "charge"),
+            )
+            .template("charge-{}")
+            .lease_ms(60000u64)
+            .wait_ms(5000u64)
+            .version(3u32)
+            .on_crash(::idempotent_runtime::OnCrash::Retry)
+            .on_missing_key(::idempotent_runtime::OnMissingKey::Run);
+        let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
+            &__IDEMPOTENT_SITE,
+            ::idempotent_runtime::__v0_1_0::current(),
+        );
+        ::idempotent_runtime::__v0_1_0::key(
+            &mut __idempotent_call,
+            "order.id",
+            &order.id,
+        );
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "order",
+            &*order,
+            &[&["requested_at"], &["some-name"]],
+        );
+        __idempotent_call
+    };
+    let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
+        Reply,
+        _,
+    >(__idempotent_call, &::idempotent_runtime::__v0_1_0::Replay)
+        .await;
+    match __idempotent_begun {
+        ::idempotent_runtime::__v0_1_0::Begun::Answer(__idempotent_answer) => {
+            __idempotent_answer
+        }
+        ::idempotent_runtime::__v0_1_0::Begun::Run(__idempotent_running) => {
+            ::idempotent_runtime::__v0_1_0::run::<
+                Reply,
+                _,
+                _,
+            >(
+                    __idempotent_running,
+                    ::idempotent_runtime::__v0_1_0::Replay,
+                    async move {
+                        #[allow(
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop,
+                            clippy::let_unit_value
+                        )]
+                        if false {
+                            let __idempotent_never: Reply = loop {};
+                            return __idempotent_never;
+                        }
+                        #[allow(
+                            clippy::used_underscore_binding,
+                            clippy::let_underscore_untyped
+                        )]
+                        let _ = &order;
+                        { Ok(pay(order).await?) }
+                    },
+                )
+                .await
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the command line asks for, done on the store.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use idempotent_runtime::key::RecordKey;
+use idempotent_runtime::store::{
+    Compared, ListQuery, OwnerToken, Record, Resolution, Settled, Store, Stored,
+};
+use idempotent_runtime::{Severity, stores};
+
+use crate::arguments::{Arguments, Command, List, Resolve};
+use crate::show::{Format, show_finding, show_record};
+
+type Done = Result<bool, Box<dyn Error>>;
+
+/// How many records are listed or deleted in one request.
+const BATCH: usize = 1_000;
+
+/// Whether there was something to do, and it is done.
+pub(crate) async fn run(arguments: Arguments) -> Done {
+    let url = arguments.url.ok_or("which store? Give `--url`, or set IDEMPOTENT_URL")?;
+    let format = if arguments.json { Format::Json } else { Format::Text };
+    let store = stores::open(&url).await?;
+    match arguments.command {
+        Command::Inspect { key } => inspect(&store, &key, format).await,
+        Command::List(query) => list(&store, query, format).await,
+        Command::Resolve(resolve) => settle(&store, resolve, format).await,
+        Command::Forget { key, seen } => {
+            let Some((key, seen)) = see(&store, &key, seen.as_deref()).await? else { return Ok(false) };
+            Ok(told(store.forget(&key, seen).await?, "forgotten", format))
+        }
+        Command::Purge { limit } => purge(&store, limit).await,
+        Command::Doctor => doctor(&store, format).await,
+    }
+}
+
+async fn inspect(store: &Arc<dyn Store>, key: &str, format: Format) -> Done {
+    let Some(record) = load(store, key).await? else { return Ok(false) };
+    show_record(&record, format);
+    Ok(true)
+}
+
+async fn list(store: &Arc<dyn Store>, list: List, format: Format) -> Done {
+    let mut query = ListQuery {
+        operation: list.operation,
+        state: list.state.map(Into::into),
+        stuck: list.stuck,
+        ..ListQuery::default()
+    };
+    let mut left = list.limit;
+    while left > 0 {
+        query.limit = left.min(BATCH);
+        let page = store.list(&query).await?;
+        for record in &page.records {
+            show_record(record, format);
+        }
+        left = left.saturating_sub(page.records.len());
+        if page.next.is_none() {
+            break;
+        }
+        query.after = page.next;
+    }
+    Ok(true)
+}
+
+async fn settle(store: &Arc<dyn Store>, resolve: Resolve, format: Format) -> Done {
+    let resolution = match resolve.found.done {
+        Some(json) => {
+            serde_json::from_str::<serde_json::Value>(&json)
+                .map_err(|error| format!("the result is not JSON: {error}"))?;
+            let stored = Stored { version: resolve.result_version, bytes: json.into_bytes().into() };
+            Resolution::Done { settled: Settled::Completed(stored), keep: Duration::from_secs(resolve.ttl) }
+        }
+        None => Resolution::NotDone,
+    };
+    let Some((key, seen)) = see(store, &resolve.key, resolve.seen.as_deref()).await? else {
+        return Ok(false);
+    };
+    let resolved = store.resolve(&key, seen, OwnerToken::random(), &resolution).await?;
+    Ok(told(resolved, "resolved", format))
+}
+
+async fn purge(store: &Arc<dyn Store>, limit: usize) -> Done {
+    let mut purged = 0;
+    while purged < limit {
+        let batch = store.purge(BATCH.min(limit - purged)).await?;
+        purged += batch;
+        if batch == 0 {
+            break;
+        }
+    }
+    println!("{purged} expired records deleted");
+    Ok(true)
+}
+
+async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
+    let findings = store.examine().await?;
+    if findings.is_empty() {
+        println!("nothing was found that breaks or weakens the promise");
+    }
+    for finding in &findings {
+        show_finding(finding, format);
+    }
+    Ok(!findings.iter().any(|finding| finding.severity == Severity::Breaks))
+}
+
+/// The record, and the token to compare with: the one that was seen before, or the one that is there now.
+async fn see(
+    store: &Arc<dyn Store>,
+    key: &str,
+    seen: Option<&str>,
+) -> Result<Option<(RecordKey, OwnerToken)>, Box<dyn Error>> {
+    let Some(record) = load(store, key).await? else { return Ok(None) };
+    let seen = match seen {
+        Some(seen) => token(seen).ok_or("`--seen` is the 32 hex digits that `inspect` shows as the owner")?,
+        None => record.owner,
+    };
+    Ok(Some((record.key, seen)))
+}
+
+fn token(hex: &str) -> Option<OwnerToken> {
+    let well_formed = hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let bits = well_formed.then(|| u128::from_str_radix(hex, 16).ok())??;
+    Some(OwnerToken::from_bytes(bits.to_be_bytes()))
+}
+
+async fn load(store: &Arc<dyn Store>, key: &str) -> Result<Option<Record>, Box<dyn Error>> {
+    let record = store.load(&RecordKey::new("", key)).await?;
+    if record.is_none() {
+        println!("there is no record with this key, or it has expired");
+    }
+    Ok(record)
+}
+
+/// Says whether a change was made, and if not, what is there.
+fn told(compared: Compared, done: &str, format: Format) -> bool {
+    let (changed, found) = match compared {
+        Compared::Changed => (true, None),
+        Compared::Differs(found) => (false, found),
+    };
+    match (format, changed) {
+        (Format::Json, _) => println!("{}", serde_json::json!({ done: changed })),
+        (Format::Text, true) => println!("{done}"),
+        (Format::Text, false) if found.is_none() => println!("not {done}: the record is gone"),
+        (Format::Text, false) => {
+            println!(
+                "not {done}: the record is live, completed, or has changed since it was seen; it is now"
+            );
+        }
+    }
+    if let Some(record) = found {
+        show_record(&record, format);
+    }
+    changed
+}

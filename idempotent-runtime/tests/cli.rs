@@ -1,0 +1,128 @@
+//! The program `idempotent`, run as an operator would.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where something is not as expected")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use idempotent_runtime::stores::SqliteStore;
+use idempotent_runtime::{Error, Idempotency};
+
+/// A SQLite file of its own, deleted in the end.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("idempotent-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.join("records.db")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let url = format!("sqlite:{}", self.path().display());
+        let program = env!("CARGO_BIN_EXE_idempotent");
+        Command::new(program).args(arguments).env("IDEMPOTENT_URL", url).output().unwrap()
+    }
+
+    async fn idempotency(&self) -> Idempotency {
+        Idempotency::new(SqliteStore::open(self.path()).await.unwrap())
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+async fn answer(idempotency: &Idempotency, key: &str) -> Result<u32, Error> {
+    idempotency.operation("charge").refuse_after_errors().key(key).run(|_| async { Ok(99) }).await
+}
+
+#[tokio::test]
+async fn a_stuck_key_is_found_and_resolved() {
+    let file = File::new("stuck");
+    let idempotency = file.idempotency().await;
+    let charge = idempotency.operation("charge").refuse_after_errors();
+    for key in ["o-1", "o-2"] {
+        assert!(charge.key(key).run(|_| async { Err::<u32, _>(Error::NoAttempt) }).await.is_err());
+    }
+    answer(&idempotency, "o-3").await.unwrap();
+
+    let listed = file.run(&["list", "--state", "unknown", "--json"]);
+    let lines: Vec<serde_json::Value> =
+        text(&listed).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let keys: Vec<_> = lines.iter().map(|record| record["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["default/charge/o-1", "default/charge/o-2"]);
+    assert_eq!(text(&file.run(&["list"])).lines().count(), 3);
+
+    let owner = lines[0]["owner"].as_str().unwrap();
+    let done = file.run(&["resolve", "default/charge/o-1", "--seen", owner, "--done", "7"]);
+    assert_eq!((text(&done).trim(), done.status.code()), ("resolved", Some(0)));
+    assert_eq!(answer(&idempotency, "o-1").await.unwrap(), 7);
+    let again = file.run(&["resolve", "default/charge/o-1", "--seen", owner, "--not-done"]);
+    assert_eq!(again.status.code(), Some(1), "it has changed since it was seen: {}", text(&again));
+
+    let not_done = file.run(&["resolve", "default/charge/o-2", "--not-done"]);
+    assert_eq!(not_done.status.code(), Some(0), "{}", text(&not_done));
+    assert_eq!(answer(&idempotency, "o-2").await.unwrap(), 99);
+
+    let forgotten = file.run(&["forget", "default/charge/o-3"]);
+    assert_eq!((text(&forgotten).trim(), forgotten.status.code()), ("forgotten", Some(0)));
+    let gone = file.run(&["inspect", "default/charge/o-3"]);
+    assert_eq!(gone.status.code(), Some(1), "{}", text(&gone));
+}
+
+#[tokio::test]
+async fn results_are_not_shown() {
+    let file = File::new("secret");
+    let idempotency = file.idempotency().await;
+    let call = idempotency.operation("charge").key("o-1");
+    call.run(|_| async { Ok::<_, Error>("4111 1111".to_owned()) }).await.unwrap();
+    for arguments in [&["inspect", "default/charge/o-1"][..], &["list"], &["list", "--json"]] {
+        let shown = text(&file.run(arguments));
+        assert!(shown.contains("completed") && !shown.contains("4111"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn it_purges_and_examines() {
+    let file = File::new("purge");
+    let idempotency = file.idempotency().await;
+    let short = idempotency.operation("charge").ttl(std::time::Duration::from_millis(1));
+    for key in ["o-1", "o-2"] {
+        short.key(key).run(|_| async { Ok::<u32, Error>(1) }).await.unwrap();
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    assert_eq!(text(&file.run(&["purge"])).trim(), "2 expired records deleted");
+    assert_eq!(file.run(&["doctor"]).status.code(), Some(0));
+}
+
+#[test]
+fn wrong_arguments_say_what_is_wrong() {
+    let file = File::new("wrong");
+    for (arguments, says) in [
+        (&["resolve", "k"][..], "--done"),
+        (&["resolve", "k", "--done", "1", "--not-done"], "cannot be used with"),
+        (&["list", "--state", "lost"], "not-retained"),
+        (&["list", "--url", "nosql:"], "`sqlite:`"),
+    ] {
+        let output = file.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+        assert!(text(&output).contains(says), "{}", text(&output));
+    }
+    let not_json = {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async { drop(file.idempotency().await) });
+        file.run(&["resolve", "k", "--done", "{"])
+    };
+    assert!(text(&not_json).contains("not JSON"), "{}", text(&not_json));
+}

@@ -1,0 +1,71 @@
+//! Looking at records, and settling by hand what no call will settle.
+
+use std::time::Duration;
+
+use idempotent_runtime::store::{Compared, ListQuery, StateName};
+use idempotent_runtime::{Error, Idempotency};
+use tests::on_memory;
+
+/// A key whose outcome is unknown, one that is completed, and one whose body was dropped.
+async fn prepared() -> Idempotency {
+    let (idempotency, _) = on_memory();
+    let charge = idempotency.operation("charge").refuse_after_errors();
+    assert!(charge.key("unknown").run(|_| async { Err::<u32, _>(Error::NoAttempt) }).await.is_err());
+    assert!(charge.key("completed").run(|_| async { Ok::<u32, Error>(1) }).await.is_ok());
+    let dropped = charge.key("dropped").run(|_| std::future::pending::<Result<u32, Error>>());
+    assert!(tokio::time::timeout(Duration::from_millis(1), dropped).await.is_err());
+    idempotency.shutdown().await;
+    idempotency
+}
+
+async fn answer(idempotency: &Idempotency, key: &str) -> Result<u32, Error> {
+    idempotency.operation("charge").key(key).run(|_| async { Ok(99) }).await
+}
+
+#[tokio::test]
+async fn what_is_stuck_is_listed_and_can_be_inspected() {
+    let idempotency = prepared().await;
+    let stuck = idempotency.list(&ListQuery { stuck: true, ..ListQuery::default() }).await.unwrap();
+    let keys: Vec<_> = stuck.records.iter().map(|record| record.key.as_str()).collect();
+    assert_eq!(keys, ["default/charge/unknown", "default/charge/dropped"]);
+    let key = idempotency.operation("charge").key("completed").record_key().unwrap();
+    let record = idempotency.inspect(key.as_str()).await.unwrap().unwrap();
+    assert_eq!(record.state.name(), StateName::Completed);
+    assert!(idempotency.inspect("default/charge/nobody").await.unwrap().is_none());
+    let missing = idempotency.operation("charge").key("").record_key().unwrap_err();
+    assert_eq!(missing.code(), "missing-key");
+}
+
+#[tokio::test]
+async fn a_stuck_key_is_resolved_with_a_result_or_sent_back_to_work() {
+    let idempotency = prepared().await;
+    let charge = idempotency.operation("charge");
+    let record = |key: &'static str| {
+        let key = charge.key(key).record_key().unwrap();
+        let idempotency = idempotency.clone();
+        async move { idempotency.inspect(key.as_str()).await.unwrap().unwrap() }
+    };
+    let unknown = record("unknown").await;
+    assert_eq!(charge.resolve_done(&unknown, &7).await.unwrap(), Compared::Changed);
+    assert_eq!(answer(&idempotency, "unknown").await.unwrap(), 7);
+    assert!(
+        matches!(charge.resolve_done(&unknown, &8).await.unwrap(), Compared::Differs(Some(_))),
+        "what was seen is not there any more"
+    );
+    let dropped = record("dropped").await;
+    assert_eq!(idempotency.resolve_not_done(&dropped).await.unwrap(), Compared::Changed);
+    assert_eq!(answer(&idempotency, "dropped").await.unwrap(), 99);
+
+    let completed = record("completed").await;
+    assert!(matches!(idempotency.resolve_not_done(&completed).await.unwrap(), Compared::Differs(Some(_))));
+    assert_eq!(idempotency.forget(&completed).await.unwrap(), Compared::Changed);
+    assert_eq!(answer(&idempotency, "completed").await.unwrap(), 99);
+}
+
+#[tokio::test]
+async fn a_disabled_handle_has_nothing_to_repair() {
+    let idempotency = Idempotency::disabled();
+    assert!(idempotency.inspect("default/charge/o-1").await.is_err());
+    assert!(idempotency.list(&ListQuery::default()).await.is_err());
+    assert!(idempotency.purge(10).await.is_err());
+}

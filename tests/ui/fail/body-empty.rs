@@ -1,0 +1,8 @@
+//! Body empty.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Body unknown name.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(ordr.amount)
+}
+
+fn main() {}

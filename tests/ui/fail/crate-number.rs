@@ -1,0 +1,11 @@
+//! Crate number.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", crate = 7)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Fingerprint unknown.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", fingerprint = "ordr.amount")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+//! A trait.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id")]
+pub trait Payments {}
+
+fn main() {}

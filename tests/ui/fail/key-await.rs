@@ -1,0 +1,11 @@
+//! Key await.
+
+use ui_tests::*;
+
+#[idempotent(key = order.fetch().await)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Key empty.
+
+use ui_tests::*;
+
+#[idempotent(key = "")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Key method with arguments.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id(1)")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

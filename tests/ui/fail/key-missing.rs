@@ -1,0 +1,11 @@
+//! Key missing.
+
+use ui_tests::*;
+
+#[idempotent(ttl = "24h")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Key repeated.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id, order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

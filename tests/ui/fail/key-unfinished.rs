@@ -1,0 +1,11 @@
+//! <https://github>.com/dtolnay/syn/issues/735
+
+use ui_tests::*;
+
+#[idempotent(key = "order.")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

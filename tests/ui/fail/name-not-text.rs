@@ -1,0 +1,11 @@
+//! Name not text.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", name = charge)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! On missing key unknown.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", on_missing_key = refuse)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Skip empty.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip())]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Skip index.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip(order.0))]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

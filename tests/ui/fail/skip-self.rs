@@ -1,0 +1,11 @@
+//! Skip self.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", name = "charge", skip(self))]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Skip unfinished.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", skip("order.", order.))]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

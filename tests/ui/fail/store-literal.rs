@@ -1,0 +1,11 @@
+//! Store literal.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", store = "memory:")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Ttl without unit.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", ttl = 60)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    drop(order);
+    Ok(1)
+}
+
+fn main() {}

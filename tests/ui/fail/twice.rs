@@ -1,0 +1,11 @@
+//! The attribute is there twice.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id")]
+#[idempotent(key = "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(order.amount)
+}
+
+fn main() {}
