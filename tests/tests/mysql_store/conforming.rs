@@ -1,6 +1,6 @@
 //! The promises that every store makes, by the server's clock.
 
-use idempotent_runtime::stores::{MySqlStore, SqlColumn};
+use idempotent_runtime::stores::SqlColumn;
 use idempotent_runtime::testing::conformance::{self, Subject};
 
 use crate::support::*;
@@ -13,11 +13,11 @@ async fn it_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn it_conforms_by_procedures_and_with_other_names() {
     let url = server().database("procedures");
-    let store = MySqlStore::builder()
+    let store = builder(&url.replace("mysql://", "mariadb://"))
         .table("procedures.Select")
         .column(SqlColumn::Owner, "who")
         .column(SqlColumn::LeaseUntil, "group")
         .procedures(true);
-    let store = store.connect(&url.replace("mysql://", "mariadb://")).await.unwrap();
+    let store = store.open().await.unwrap();
     conformance::run(Subject::new(store)).await;
 }

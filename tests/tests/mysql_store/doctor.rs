@@ -16,7 +16,7 @@ fn found(findings: &[Finding], severity: Severity, words: &str) {
 async fn a_sound_server_has_no_findings() {
     let sound = MariaDb::start_with(&["--log-bin", "--binlog-format=ROW", "--sync-binlog=1"]);
     for procedures in [false, true] {
-        let store = MySqlStore::builder().procedures(procedures).connect(&sound.database("t")).await.unwrap();
+        let store = builder(&sound.database("t")).procedures(procedures).open().await.unwrap();
         assert_eq!(store.examine().await.unwrap(), []);
     }
 
@@ -36,7 +36,7 @@ async fn a_sound_server_has_no_findings() {
     sound.sql("ALTER TABLE t.idempotency ENGINE = MyISAM");
     found(&store.examine().await.unwrap(), Severity::Breaks, "no transactions");
     sound.sql("DROP TABLE t.idempotency");
-    let root = MySqlStore::builder().connect(&sound.database("t")).await.unwrap();
+    let root = MySqlStore::connect(&sound.database("t")).await.unwrap();
     sound.sql("DROP TABLE t.idempotency");
     found(&root.examine().await.unwrap(), Severity::Breaks, "no table");
     let error = root.reserve(request(&key("1"), OwnerToken::random())).await.unwrap_err();

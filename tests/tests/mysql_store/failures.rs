@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{OwnerToken, Release, Reserved, Store, StoreErrorKind, Write};
 use idempotent_runtime::stores::MySqlStore;
 use idempotent_runtime::testing::{Fault, Faults, Operation};
@@ -72,6 +73,12 @@ async fn cut_connections_are_replaced_at_once() {
     }
 }
 
+/// Locks the row of a record, as somebody's own transaction may.
+async fn lock(transaction: &mut sqlx::MySqlTransaction<'_>, k: &RecordKey) {
+    let select = sqlx::query("SELECT 1 FROM idempotency WHERE `key` = ? FOR UPDATE").bind(k.as_str().as_bytes());
+    select.fetch_one(&mut **transaction).await.unwrap();
+}
+
 /// Whether a transaction is open on a connection that nobody uses, or rows are locked.
 fn open_transactions(database: &str) -> String {
     server().sql(&format!(
@@ -86,7 +93,7 @@ async fn a_call_that_is_dropped_at_any_moment_leaves_nothing_behind() {
     let url = server().database(database);
     let pool = MySqlPoolOptions::new().max_connections(2).test_before_acquire(false);
     let pool = pool.connect(&url).await.unwrap();
-    let store = MySqlStore::new(pool.clone()).await.unwrap();
+    let store = MySqlStore::new(pool.clone());
     for n in 0..120_u64 {
         let (k, owner) = (key(&n.to_string()), OwnerToken::random());
         let patience = Duration::from_micros(n * 25);
@@ -107,12 +114,12 @@ async fn a_call_that_is_dropped_at_any_moment_leaves_nothing_behind() {
 async fn a_dropped_call_that_waits_for_a_lock_keeps_neither_the_lock_nor_the_pool() {
     let database = "waiting";
     let url = server().database(database);
-    let store = MySqlStore::builder().max_connections(2).connect(&url).await.unwrap();
+    let store = small_store(&url, 2).await;
     let (k, owner) = (key("1"), OwnerToken::random());
     grant(&store, &k, owner).await;
     let application = MySqlPool::connect(&url).await.unwrap();
     let mut transaction = application.begin().await.unwrap();
-    sqlx::query("SELECT 1 FROM idempotency FOR UPDATE").fetch_all(&mut *transaction).await.unwrap();
+    lock(&mut transaction, &k).await;
     for _ in 0..2 {
         let renewing = store.renew(&k, owner, LEASE);
         tokio::time::timeout(Duration::from_millis(100), renewing).await.unwrap_err();
@@ -131,12 +138,12 @@ async fn a_dropped_call_that_waits_for_a_lock_keeps_neither_the_lock_nor_the_poo
 async fn a_killed_statement_leaves_no_transaction_to_the_next_caller() {
     let database = "killed";
     let url = server().database(database);
-    let store = MySqlStore::builder().max_connections(1).connect(&url).await.unwrap();
+    let store = small_store(&url, 1).await;
     let (k, owner) = (key("1"), OwnerToken::random());
     grant(&store, &k, owner).await;
     let application = MySqlPool::connect(&url).await.unwrap();
     let mut transaction = application.begin().await.unwrap();
-    sqlx::query("SELECT 1 FROM idempotency FOR UPDATE").fetch_all(&mut *transaction).await.unwrap();
+    lock(&mut transaction, &k).await;
     let renewing = tokio::spawn({
         let (store, k) = (store.clone(), k.clone());
         async move { store.renew(&k, owner, LEASE).await }
@@ -167,7 +174,7 @@ async fn a_session_without_autocommit_is_left_without_a_transaction() {
                 .map(drop)
         })
     });
-    let store = MySqlStore::new(pool.connect(&url).await.unwrap()).await.unwrap();
+    let store = MySqlStore::new(pool.connect(&url).await.unwrap());
     let beside = MySqlStore::connect(&url).await.unwrap();
     let (k, owner) = (key("1"), OwnerToken::random());
     grant(&store, &k, owner).await;

@@ -8,18 +8,18 @@ use crate::support::*;
 #[tokio::test]
 async fn a_missing_table_is_made_only_if_that_is_wished() {
     let url = server().database("wished");
-    let error = MySqlStore::builder().create_schema(false).connect(&url).await.unwrap_err();
+    let error = builder(&url).create_schema(false).open().await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Refused);
     assert!(words(&error).contains("no table `idempotency`"), "{}", words(&error));
 
-    let builder = MySqlStore::builder().create_schema(false).procedures(true);
+    let builder = builder(&url).create_schema(false).procedures(true);
     server().sql(&format!("USE wished; {}", builder.schema().unwrap()));
-    let error = builder.clone().connect(&url).await.unwrap_err();
-    assert!(words(&error).contains("no procedure `idempotency_reserve_v1`"), "{}", words(&error));
+    let error = builder.clone().open().await.unwrap_err();
+    assert!(words(&error).contains("no procedure `idempotency_load_v1`"), "{}", words(&error));
     for procedure in builder.schema_of_procedures().unwrap() {
         server().sql(&format!("USE wished\nDELIMITER //\n{procedure} //"));
     }
-    let store = builder.connect(&url).await.unwrap();
+    let store = builder.open().await.unwrap();
     grant(&store, &key("1"), OwnerToken::random()).await;
 }
 
@@ -28,7 +28,7 @@ async fn many_may_make_the_table_at_once() {
     let url = server().database("at_once");
     let opening = |_| {
         let url = url.clone();
-        tokio::spawn(async move { MySqlStore::builder().procedures(true).max_connections(2).connect(&url).await })
+        tokio::spawn(async move { builder(&url).procedures(true).open().await })
     };
     let all: Vec<_> = (0..6).map(opening).collect();
     for one in all {
@@ -49,7 +49,7 @@ async fn a_table_of_a_newer_version_or_of_somebody_else_is_refused() {
     assert!(matches!(connect(&url).await.unwrap_err(), ConnectError::Store(_)));
 
     server().sql("CREATE TABLE versions.orders (id INT)");
-    let error = MySqlStore::builder().table("orders").connect(&url).await.unwrap_err();
+    let error = builder(&url).table("orders").open().await.unwrap_err();
     assert!(words(&error).contains("not this store's"), "{}", words(&error));
 }
 
@@ -57,13 +57,13 @@ async fn a_table_of_a_newer_version_or_of_somebody_else_is_refused() {
 async fn names_that_need_thought_are_refused() {
     let url = server().database("names");
     for builder in [
-        MySqlStore::builder().table("a`b"),
-        MySqlStore::builder().table("x".repeat(60)),
-        MySqlStore::builder().column(SqlColumn::Owner, "__owner"),
-        MySqlStore::builder().column(SqlColumn::Owner, "state"),
+        builder(&url).table("a`b"),
+        builder(&url).table("x".repeat(60)),
+        builder(&url).column(SqlColumn::Owner, "__owner"),
+        builder(&url).column(SqlColumn::Owner, "state"),
     ] {
         assert_eq!(builder.schema().unwrap_err().kind(), StoreErrorKind::Refused);
-        assert_eq!(builder.connect(&url).await.unwrap_err().kind(), StoreErrorKind::Refused);
+        assert_eq!(builder.open().await.unwrap_err().kind(), StoreErrorKind::Refused);
     }
 }
 

@@ -8,7 +8,8 @@ use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
     Grant, Lease, OwnerToken, Record, Reserve, Reserved, Settled, Store, StoreError, Stored, TakeOver,
 };
-use idempotent_runtime::stores::MySqlStore;
+use idempotent_runtime::stores::{MySqlStore, MySqlStoreBuilder};
+use sqlx::mysql::MySqlPoolOptions;
 use tests::servers::mariadb::MariaDb;
 
 pub(crate) const LEASE: Lease =
@@ -22,7 +23,18 @@ pub(crate) fn server() -> &'static MariaDb {
     SERVER.get_or_init(MariaDb::start)
 }
 
-/// A store in a database of its own, and the database's name.
+/// Sets up a store as it is by default.
+pub(crate) fn builder(url: &str) -> MySqlStoreBuilder {
+    MySqlStore::builder(MySqlStore::pool_for(url).unwrap())
+}
+
+/// A store with a small pool.
+pub(crate) async fn small_store(url: &str, connections: u32) -> MySqlStore {
+    let pool = MySqlPoolOptions::new().max_connections(connections).test_before_acquire(false);
+    MySqlStore::builder(pool.connect(url).await.unwrap()).open().await.unwrap()
+}
+
+/// A store in a database of its own.
 pub(crate) async fn store(name: &str) -> MySqlStore {
     MySqlStore::connect(&server().database(name)).await.unwrap()
 }

@@ -30,7 +30,7 @@ async fn trips<F: Future>(pool: &MySqlPool, work: F) -> (u64, F::Output) {
 async fn every_operation_is_one_round_trip() {
     for procedures in [false, true] {
         let pool = one_connection(if procedures { "trips_by_procedures" } else { "trips" }).await;
-        let store = MySqlStore::builder().procedures(procedures).open(pool.clone()).await.unwrap();
+        let store = MySqlStore::builder(pool.clone()).procedures(procedures).open().await.unwrap();
         let (k, a, b) = (key("1"), OwnerToken::random(), OwnerToken::random());
         let step = Step { name: "one".into(), state: StepState::Begun };
         let reserve = store.reserve(request(&k, a));
@@ -52,7 +52,7 @@ async fn every_operation_is_one_round_trip() {
 #[tokio::test]
 async fn a_first_call_is_two_round_trips_and_every_duplicate_one() {
     let pool = one_connection("calls").await;
-    let store = MySqlStore::new(pool.clone()).await.unwrap();
+    let store = MySqlStore::builder(pool.clone()).open().await.unwrap();
     let idempotency = Idempotency::builder().store(store).build().unwrap();
     let charge = |amount: u32| {
         let call = idempotency.operation("charge").key("o-1").fingerprint(&amount);
@@ -83,7 +83,7 @@ async fn a_first_call_is_two_round_trips_and_every_duplicate_one() {
 #[tokio::test]
 async fn what_a_settled_or_living_record_answers_is_read_without_locks_and_writes() {
     let pool = one_connection("lockless").await;
-    let store = MySqlStore::new(pool.clone()).await.unwrap();
+    let store = MySqlStore::new(pool.clone());
     let (settled, running, abandoned) = (key("settled"), key("running"), key("abandoned"));
     for k in [&settled, &running, &abandoned] {
         grant(&store, k, OwnerToken::NOBODY).await;

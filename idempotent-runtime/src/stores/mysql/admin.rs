@@ -19,7 +19,7 @@ impl MySqlStore {
     pub(super) async fn load_record(&self, key: &RecordKey) -> Result<Option<Record>, Fault> {
         let mut arguments = MySqlArguments::default();
         bind(&mut arguments, key.as_str().as_bytes())?;
-        let rows = ask(&self.pool, &self.texts.load, &arguments).await?;
+        let rows = ask(&self.0.pool, &self.familiar().await?.texts.of(Routine::Load), &arguments).await?;
         rows.first().map(|row| row::record(row, key.clone())).transpose()
     }
 
@@ -34,7 +34,7 @@ impl MySqlStore {
             }
             let mut arguments = MySqlArguments::default();
             bind(&mut arguments, i64::try_from(batch).unwrap_or(i64::MAX))?;
-            let rows = ask(&self.pool, &self.texts.of(Routine::Purge), &arguments).await?;
+            let rows = ask(&self.0.pool, &self.familiar().await?.texts.of(Routine::Purge), &arguments).await?;
             let Said::Purged(count) = Said::decode(&rows, &nothing)? else {
                 return Err(Fault::Unreadable("answer"));
             };
@@ -77,8 +77,8 @@ impl MySqlStore {
             "SELECT {RECORD}, {{key}}, {{operation}} FROM {{table}} WHERE {} ORDER BY {{created_at}}, {{key}} LIMIT ?",
             wanted.join(" AND ")
         );
-        let text: Arc<str> = self.names.render(&text.replace("__now", NOW)).into();
-        let rows = ask(&self.pool, &text, &arguments).await?;
+        let text: Arc<str> = self.0.names.render(&text.replace("__now", NOW)).into();
+        let rows = ask(&self.0.pool, &text, &arguments).await?;
         let mut page = Page { records: Vec::with_capacity(rows.len().min(size)), next: None };
         let mut unreadable = 0_u32;
         for row in rows.iter().take(size) {

@@ -5,34 +5,31 @@ use std::time::Duration;
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{ConnectOptions, MySqlPool};
+use tokio::sync::OnceCell;
 
-use super::routine::Texts;
-use super::schema::{self, Server};
-use super::{MySqlStore, fault::Fault};
+use super::fault::Fault;
+use super::{Inner, MySqlStore, schema};
 use crate::store::StoreResult;
 use crate::stores::SqlColumn;
 use crate::stores::sql::Names;
-
-/// What the rest of a packet takes that a result is sent or fetched in.
-const PACKET_OVERHEAD: u64 = 16 * 1024;
 
 /// Sets up a [`MySqlStore`]. Made by [`MySqlStore::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is opened"]
 pub struct MySqlStoreBuilder {
+    pool: MySqlPool,
     names: Names,
     create: bool,
     procedures: bool,
-    max_connections: u32,
 }
 
 impl MySqlStoreBuilder {
-    pub(super) fn new() -> Self {
-        Self { names: Names::new('`'), create: true, procedures: false, max_connections: 10 }
+    pub(super) fn new(pool: MySqlPool) -> Self {
+        Self { pool, names: Names::new('`'), create: true, procedures: false }
     }
 
     /// The name of the records table, perhaps with a database's and a point before it. Default: `idempotency`. Letters,
-    /// digits and underscores; anything else is refused when the store is opened.
+    /// digits and underscores; anything else is refused when the store is built.
     pub fn table(mut self, table: impl Into<String>) -> Self {
         self.names.set_table(table.into());
         self
@@ -46,7 +43,7 @@ impl MySqlStoreBuilder {
         self
     }
 
-    /// Whether opening creates what is missing. Default: yes. Without it, [`schema`](Self::schema) says what a migration
+    /// Whether the store creates what is missing. Default: yes. Without it, [`schema`](Self::schema) says what a migration
     /// has to run.
     pub fn create_schema(mut self, create: bool) -> Self {
         self.create = create;
@@ -57,12 +54,6 @@ impl MySqlStoreBuilder {
     /// 10.6.2. Default: no. MySQL and MariaDB 10.5 always use procedures.
     pub fn procedures(mut self, procedures: bool) -> Self {
         self.procedures = procedures;
-        self
-    }
-
-    /// How many connections the pool of [`connect`](Self::connect) has at most. Default: 10.
-    pub fn max_connections(mut self, connections: u32) -> Self {
-        self.max_connections = connections.max(1);
         self
     }
 
@@ -86,42 +77,43 @@ impl MySqlStoreBuilder {
         Ok(schema::procedures(&self.names))
     }
 
-    /// Connects to the server of a `mysql://` or `mariadb://` URL, with a pool of the store's own. It does not test
-    /// connections before it uses them: the store repeats what met a dead one.
+    /// Makes the store, which looks at the server at its first use: which one it is, and whether it has a table of a
+    /// version that this crate knows.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open), and [`Refused`](crate::store::StoreErrorKind::Refused) when the URL is not one.
-    pub async fn connect(self, url: &str) -> StoreResult<MySqlStore> {
-        let options: MySqlConnectOptions = url.parse().map_err(Fault::from)?;
-        let pool = MySqlPoolOptions::new()
-            .max_connections(self.max_connections)
-            .acquire_timeout(Duration::from_secs(10))
-            .test_before_acquire(false);
-        self.open(pool.connect_lazy_with(options.disable_statement_logging())).await
+    /// [`Refused`](crate::store::StoreErrorKind::Refused) when a name is not one.
+    pub fn build(self) -> StoreResult<MySqlStore> {
+        schema::check(&self.names)?;
+        Ok(MySqlStore(Arc::new(Inner {
+            pool: self.pool,
+            names: self.names,
+            create: self.create,
+            procedures: self.procedures,
+            familiar: OnceCell::new(),
+        })))
     }
 
-    /// Opens the store on your own pool, and checks that the server is one that it knows and has a table of a version
-    /// that this crate knows.
-    ///
-    /// The pool's connections must keep prepared statements, as they do unless their `statement_cache_capacity` is 0.
-    /// With the pool's `test_before_acquire` every operation costs a ping more.
+    /// Makes the store and has it look at the server now.
     ///
     /// # Errors
     /// [`Refused`](crate::store::StoreErrorKind::Refused) when somebody has to put something right: the server is too
     /// old, the table is missing, somebody else's or of a newer version, a right is missing, a name is not one.
     /// [`Unavailable`](crate::store::StoreErrorKind::Unavailable) when it may go better later. The source of the error
     /// says what is wrong.
-    pub async fn open(self, pool: MySqlPool) -> StoreResult<MySqlStore> {
-        schema::check(&self.names)?;
-        let server = Server::ask(&pool).await?;
-        let procedures = self.procedures || !server.prepares_blocks();
-        schema::see_to(&pool, &self.names, procedures, self.create).await?;
-        Ok(MySqlStore {
-            texts: Arc::new(Texts::new(&self.names, procedures)),
-            max_result: usize::try_from(server.max_packet.saturating_sub(PACKET_OVERHEAD)).unwrap_or(usize::MAX),
-            names: Arc::new(self.names),
-            procedures,
-            pool,
-        })
+    pub async fn open(self) -> StoreResult<MySqlStore> {
+        let store = self.build()?;
+        store.familiar().await?;
+        Ok(store)
     }
+}
+
+/// A pool of at most ten connections to the server of `url`, made as the first operation needs them.
+pub(super) fn pool_for(url: &str) -> Result<MySqlPool, Fault> {
+    let options: MySqlConnectOptions = url.parse()?;
+    let pool = MySqlPoolOptions::new()
+        .max_connections(10)
+        .acquire_timeout(Duration::from_secs(10))
+        // The store asks again what met a dead connection.
+        .test_before_acquire(false);
+    Ok(pool.connect_lazy_with(options.disable_statement_logging()))
 }

@@ -41,7 +41,7 @@ impl MySqlStore {
             'log_bin', 'sync_binlog', 'binlog_format', 'read_only', 'innodb_read_only', 'max_allowed_packet', \
             'innodb_doublewrite')"
             .into();
-        let rows = ask(&self.pool, &text, &MySqlArguments::default()).await?;
+        let rows = ask(&self.0.pool, &text, &MySqlArguments::default()).await?;
         rows.iter().map(|row| Ok((get(row, 0, "variable")?, get(row, 1, "variable")?))).collect()
     }
 
@@ -52,7 +52,7 @@ impl MySqlStore {
                 "connect to the primary",
             )));
         }
-        let status = match ask_as_text(&self.pool, "SHOW REPLICA STATUS".into()).await {
+        let status = match ask_as_text(&self.0.pool, "SHOW REPLICA STATUS".into()).await {
             Err(fault) if fault.spares_connection() => return Ok(None), // Not a right of this user: nobody can say.
             status => status?,
         };
@@ -69,7 +69,7 @@ impl MySqlStore {
         let asked = Instant::now();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let text: Arc<str> = format!("SELECT {NOW}").into();
-        let rows = ask(&self.pool, &text, &MySqlArguments::default()).await?;
+        let rows = ask(&self.0.pool, &text, &MySqlArguments::default()).await?;
         let row = rows.first().ok_or(Fault::Unreadable("clock"))?;
         let theirs: i64 = get(row, 0, "clock")?;
         let theirs = Duration::from_micros(theirs.try_into().unwrap_or(0));
@@ -84,23 +84,23 @@ impl MySqlStore {
 
     async fn table_faults(&self) -> Result<Vec<Finding>, Fault> {
         let how = "see MySqlStoreBuilder::schema for the statements";
-        let table = self.names.table();
-        let Some(found) = schema::find(&self.pool, &self.names).await? else {
+        let table = self.0.names.table();
+        let Some(found) = schema::find(&self.0.pool, &self.0.names).await? else {
             let problem = format!("there is no table `{table}` that this user may see");
             return Ok(vec![Finding::breaks(problem, format!("create it, and grant the rights on it; {how}"))]);
         };
-        if let Err(fault) = found.check(&self.names) {
+        if let Err(fault) = found.check(&self.0.names) {
             return Ok(vec![Finding::breaks(fault.to_string(), "no call is safe with it")]);
         }
         if !found.engine.eq_ignore_ascii_case("InnoDB") {
             return Ok(vec![Finding::breaks(
                 format!("the table `{table}` is kept by {}, which has no transactions", found.engine),
-                format!("ALTER TABLE {} ENGINE = InnoDB", self.names.quoted(table)),
+                format!("ALTER TABLE {} ENGINE = InnoDB", self.0.names.quoted(table)),
             )]);
         }
         let mut findings = Vec::new();
-        if self.procedures {
-            for routine in schema::missing_procedures(&self.pool, &self.names).await? {
+        if self.familiar().await?.procedures {
+            for routine in schema::missing_procedures(&self.0.pool, &self.0.names).await? {
                 let name = routine.procedure_name(table);
                 findings.push(Finding::breaks(
                     format!("there is no procedure `{name}` that this user may see"),
@@ -132,9 +132,9 @@ impl MySqlStore {
         for (right, statement) in statements {
             let mut arguments = MySqlArguments::default();
             bind(&mut arguments, nobody.as_bytes())?;
-            match ask(&self.pool, &self.names.render(statement).into(), &arguments).await {
+            match ask(&self.0.pool, &self.0.names.render(statement).into(), &arguments).await {
                 Err(fault) if fault.spares_connection() && !fault.is_collision() => {
-                    let problem = format!("the user may not {right} on `{}`: {fault}", self.names.table());
+                    let problem = format!("the user may not {right} on `{}`: {fault}", self.0.names.table());
                     let remedy = "GRANT SELECT, INSERT, UPDATE, DELETE on the table to the user";
                     return Ok(Some(Finding::breaks(problem, remedy)));
                 }

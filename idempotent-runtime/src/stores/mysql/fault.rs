@@ -41,6 +41,7 @@ mod number {
     pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
     pub(super) const NEEDS_ROW_LOGGING: u16 = 1665;
     pub(super) const PACKET_TOO_LARGE: u16 = 1153;
+    pub(super) const PACKET_OVERFLOW: u16 = 1301;
     pub(super) const ROW_TOO_BIG: u16 = 1118;
     pub(super) const PREPARE_UNSUPPORTED: u16 = 1295;
     pub(super) const SHUTDOWN: u16 = 1053;
@@ -116,6 +117,7 @@ impl Fault {
                 | number::NO_DATABASE
                 | number::NEEDS_ROW_LOGGING
                 | number::PACKET_TOO_LARGE
+                | number::PACKET_OVERFLOW
                 | number::ROW_TOO_BIG
                 | number::PREPARE_UNSUPPORTED,
             ) => StoreErrorKind::Refused,

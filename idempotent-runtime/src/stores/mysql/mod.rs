@@ -17,10 +17,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::MySqlPool;
 use sqlx::mysql::MySqlArguments;
+use tokio::sync::OnceCell;
 
 use self::fault::Fault;
 use self::routine::{Routine, Texts};
 use self::row::{Said, token};
+use self::schema::Server;
 use self::session::bind;
 use crate::doctor::Finding;
 use crate::key::RecordKey;
@@ -34,6 +36,9 @@ pub use self::builder::MySqlStoreBuilder;
 
 /// What errors and events call this store.
 const NAME: &str = "mysql";
+
+/// What the rest of a packet takes that a result is sent or fetched in.
+const PACKET_OVERHEAD: u64 = 16 * 1024;
 
 /// So often a record that was in the way may be gone again before the store gives up for now.
 const TRIES: usize = 10;
@@ -70,45 +75,87 @@ const TRIES: usize = 10;
 /// The statements are asked of the user's own pool, one connection for the time of one operation. A body that holds a
 /// connection of the same pool needs a pool with one to spare. An operation whose caller goes away is seen to its end for
 /// five seconds, so that its connection stays of use; then the connection is closed.
+///
+/// The pool's connections must keep prepared statements, as they do unless their `statement_cache_capacity` is 0. With
+/// its `test_before_acquire`, which is sqlx's default, every operation costs a ping more; the store does not need it.
 #[derive(Clone)]
-pub struct MySqlStore {
+pub struct MySqlStore(Arc<Inner>);
+
+struct Inner {
     pool: MySqlPool,
-    names: Arc<Names>,
-    texts: Arc<Texts>,
-    max_result: usize,
+    names: Names,
+    /// Whether what is missing is made.
+    create: bool,
+    /// Whether procedures are used in any case.
     procedures: bool,
+    familiar: OnceCell<Familiar>,
+}
+
+/// What the store knows of the server, from its first use on.
+#[derive(Debug)]
+struct Familiar {
+    texts: Texts,
+    procedures: bool,
+    max_result: usize,
 }
 
 impl MySqlStore {
-    /// Opens the store on a pool with the defaults; creates its table if it is missing.
-    ///
-    /// # Errors
-    /// Those of [`MySqlStoreBuilder::open`].
-    pub async fn new(pool: MySqlPool) -> StoreResult<Self> {
-        Self::builder().open(pool).await
+    /// A store on the application's own pool, with the defaults. At its first use it looks at the server, and creates its
+    /// table if that is missing.
+    pub fn new(pool: MySqlPool) -> Self {
+        let names = Names::new('`');
+        Self(Arc::new(Inner { pool, names, create: true, procedures: false, familiar: OnceCell::new() }))
     }
 
-    /// Connects to the server of a `mysql://` or `mariadb://` URL with the defaults; creates the table if it is missing.
+    /// Connects to the server of a `mysql://` or `mariadb://` URL with the defaults, and creates the table if it is
+    /// missing.
     ///
     /// # Errors
-    /// Those of [`MySqlStoreBuilder::connect`].
+    /// Those of [`MySqlStoreBuilder::open`], and [`Refused`](crate::store::StoreErrorKind::Refused) when the URL is not
+    /// one.
     pub async fn connect(url: &str) -> StoreResult<Self> {
-        Self::builder().connect(url).await
+        Self::builder(Self::pool_for(url)?).open().await
     }
 
-    /// Sets up a store.
-    pub fn builder() -> MySqlStoreBuilder {
-        MySqlStoreBuilder::new()
+    /// The pool that [`connect`](Self::connect) makes: at most ten connections, which are not tested before they are
+    /// used, and whose statements are not logged. No connection is made yet.
+    ///
+    /// # Errors
+    /// [`Refused`](crate::store::StoreErrorKind::Refused) when the URL is not one.
+    pub fn pool_for(url: &str) -> StoreResult<MySqlPool> {
+        Ok(builder::pool_for(url)?)
+    }
+
+    /// Sets up a store on a pool.
+    pub fn builder(pool: MySqlPool) -> MySqlStoreBuilder {
+        MySqlStoreBuilder::new(pool)
     }
 
     /// The pool.
     pub fn pool(&self) -> &MySqlPool {
-        &self.pool
+        &self.0.pool
     }
 
     /// The name of the records table.
     pub fn table(&self) -> &str {
-        self.names.table()
+        self.0.names.table()
+    }
+
+    /// Looks at the server, unless that has been done: which one it is, and whether the table is there and ours.
+    async fn familiar(&self) -> Result<&Familiar, Fault> {
+        let Inner { pool, names, create, procedures, familiar } = &*self.0;
+        let look = async || {
+            let server = Server::ask(pool).await?;
+            let procedures = *procedures || !server.prepares_blocks();
+            schema::see_to(pool, names, procedures, *create).await?;
+            let max_result = server.max_packet.saturating_sub(PACKET_OVERHEAD);
+            Ok(Familiar {
+                texts: Texts::new(names, procedures),
+                procedures,
+                max_result: usize::try_from(max_result).unwrap_or(usize::MAX),
+            })
+        };
+        familiar.get_or_try_init(look).await
     }
 
     /// Runs `routine` on the record of `key`.
@@ -121,7 +168,8 @@ impl MySqlStore {
         let mut all = MySqlArguments::default();
         bind(&mut all, key.as_str().as_bytes())?;
         arguments(&mut all)?;
-        let rows = session::ask(&self.pool, &self.texts.of(routine), &all).await?;
+        let text = self.familiar().await?.texts.of(routine);
+        let rows = session::ask(&self.0.pool, &text, &all).await?;
         Said::decode(&rows, key)
     }
 
@@ -186,9 +234,9 @@ fn bind_settled(arguments: &mut MySqlArguments, settled: Option<&Settled>) -> Re
 impl fmt::Debug for MySqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MySqlStore")
-            .field("table", &self.names.table())
-            .field("procedures", &self.procedures)
-            .field("connections", &self.pool.size())
+            .field("table", &self.table())
+            .field("connections", &self.pool().size())
+            .field("familiar", &self.0.familiar.get())
             .finish_non_exhaustive()
     }
 }
@@ -200,7 +248,7 @@ impl Store for MySqlStore {
     }
 
     fn max_result_bytes(&self) -> Option<usize> {
-        Some(self.max_result)
+        self.0.familiar.get().map(|familiar| familiar.max_result)
     }
 
     async fn reserve(&self, request: Reserve<'_>) -> StoreResult<Reserved> {

@@ -17,6 +17,7 @@ pub(super) const PROCEDURES: u32 = 1;
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Routine {
+    Load,
     Reserve,
     Renew,
     Complete,
@@ -39,7 +40,8 @@ const RESULT_VERSION: (&str, &str) = ("__result_version", "BIGINT");
 const RESULT: (&str, &str) = ("__result", "LONGBLOB");
 
 impl Routine {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
+        Self::Load,
         Self::Reserve,
         Self::Renew,
         Self::Complete,
@@ -52,6 +54,7 @@ impl Routine {
 
     const fn name(self) -> &'static str {
         match self {
+            Self::Load => "load",
             Self::Reserve => "reserve",
             Self::Renew => "renew",
             Self::Complete => "complete",
@@ -66,6 +69,7 @@ impl Routine {
     /// What is handed over, in this order.
     const fn parameters(self) -> Parameters {
         match self {
+            Self::Load => &[KEY],
             Self::Reserve => &[
                 KEY,
                 OWNER,
@@ -99,6 +103,7 @@ impl Routine {
 
     const fn body(self) -> &'static str {
         match self {
+            Self::Load => include_str!("routines/load.sql"),
             Self::Reserve => include_str!("routines/reserve.sql"),
             Self::Renew => include_str!("routines/renew.sql"),
             Self::Complete => include_str!("routines/complete.sql"),
@@ -165,6 +170,7 @@ pub(super) fn common(text: &str) -> String {
     text.replace("{RECORD}", RECORD)
         .replace("{BEGIN}", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION READ WRITE")
         .replace("{COMMIT}", "COMMIT AND NO CHAIN NO RELEASE")
+        .replace("{END}", "IF @@autocommit = 0 THEN COMMIT AND NO CHAIN NO RELEASE; END IF")
         .replace("{NOW}", NOW)
 }
 
@@ -199,7 +205,7 @@ SELECT {version}, {state}, {owner}, {attempt}, {fence}, {fingerprint_version}, {
     FROM {table} WHERE {key} = __key FOR UPDATE;
 SET __now = {NOW};
 SET __found = CASE WHEN __version IS NULL THEN 0
-    WHEN NOT (__version = 1 AND (__state IN ('not_retained', 'unknown')
+    WHEN NOT (__version = 1 AND __fence >= 0 AND (__state IN ('not_retained', 'unknown')
         OR (__state IN ('completed', 'failed') AND __whole)
         OR (__state = 'running' AND __until IS NOT NULL))) THEN 2
     WHEN __expires <= __now THEN 0 ELSE 1 END;";
@@ -225,25 +231,18 @@ IF __steps IS NOT NULL AND NOT __pos <=> LENGTH(__steps) + 1 THEN SET __found = 
 
 /// The texts that are sent, made once for a store.
 #[derive(Debug)]
-pub(super) struct Texts {
-    routines: Vec<(Routine, Arc<str>)>,
-    pub(super) load: Arc<str>,
-}
+pub(super) struct Texts(Vec<(Routine, Arc<str>)>);
 
 impl Texts {
     /// For a table, with `procedures` or as blocks.
     pub(super) fn new(names: &Names, procedures: bool) -> Self {
         let text = |routine: Routine| if procedures { routine.call(names) } else { routine.block(names) };
-        let load = format!("SELECT {RECORD} FROM {{table}} WHERE {{key}} = ? AND {{expires_at}} > __now");
-        Self {
-            routines: Routine::ALL.iter().map(|routine| (*routine, text(*routine).into())).collect(),
-            load: names.render(&load.replace("__now", NOW)).into(),
-        }
+        Self(Routine::ALL.iter().map(|routine| (*routine, text(*routine).into())).collect())
     }
 
     /// What is sent for `routine`.
     pub(super) fn of(&self, routine: Routine) -> Arc<str> {
-        let found = self.routines.iter().find(|(other, _)| *other == routine);
+        let found = self.0.iter().find(|(other, _)| *other == routine);
         found.map_or_else(|| "".into(), |(_, text)| Arc::clone(text))
     }
 }
@@ -260,7 +259,6 @@ mod tests {
                 assert!(!text.contains(['{', '}']), "{text}");
             }
         }
-        assert!(!Texts::new(&names, true).load.contains(['{', '}']));
     }
 
     #[test]
@@ -287,7 +285,7 @@ mod tests {
     #[test]
     fn what_writes_reads_committed_rows_and_ends_its_transaction() {
         let names = Names::new('`');
-        for routine in Routine::ALL {
+        for routine in Routine::ALL.into_iter().filter(|routine| *routine != Routine::Load) {
             let text = routine.rendered(&names);
             let begun = text.matches("START TRANSACTION READ WRITE").count();
             assert_eq!(begun, text.matches("ISOLATION LEVEL READ COMMITTED").count());

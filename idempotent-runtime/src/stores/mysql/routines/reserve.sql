@@ -1,14 +1,16 @@
 DECLARE __shown, __dup, __allowed INT DEFAULT 0;
 DECLARE __later BIGINT;
 {VARIABLES}
--- What is settled, or alive under another token, is shown without a lock and without a transaction.
+-- What is settled, or alive under another token, is shown without a lock and without a transaction; without an older
+-- snapshot too, where nothing commits by itself.
+{END};
 SET __now = {NOW};
 SELECT {RECORD} FROM {table} WHERE {key} = __key AND {expires_at} > __now AND ({state} <> 'running'
     OR ({owner} <> __owner AND ({lease_until} > __now
         OR {fingerprint} <> __print OR {fingerprint_version} <> __print_version
         OR (__take = 0 AND {steps} IS NULL) OR (__take < 2 AND {effects_begun}))));
 SET __shown = FOUND_ROWS();
-IF @@autocommit = 0 THEN {COMMIT}; END IF;
+{END};
 IF __shown = 0 THEN
     {BEGIN};
     BEGIN
