@@ -1,8 +1,8 @@
 //! What the store says about a server that is not as it should be.
 
-use idempotent_runtime::{Finding, Severity};
 use idempotent_runtime::store::{OwnerToken, Store, StoreErrorKind};
 use idempotent_runtime::stores::{ConnectError, MySqlStore, connect};
+use idempotent_runtime::{Finding, Severity};
 use tests::servers::mariadb::MariaDb;
 
 use crate::support::*;

@@ -75,7 +75,8 @@ async fn cut_connections_are_replaced_at_once() {
 
 /// Locks the row of a record, as somebody's own transaction may.
 async fn lock(transaction: &mut sqlx::MySqlTransaction<'_>, k: &RecordKey) {
-    let select = sqlx::query("SELECT 1 FROM idempotency WHERE `key` = ? FOR UPDATE").bind(k.as_str().as_bytes());
+    let select =
+        sqlx::query("SELECT 1 FROM idempotency WHERE `key` = ? FOR UPDATE").bind(k.as_str().as_bytes());
     select.fetch_one(&mut **transaction).await.unwrap();
 }
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::store::{
-    Compared, Lease, ListQuery, OwnerToken, PutStep, Release, Reserve, Resolution, Settled, State, StateName, Step,
-    StepState, Store, StoreErrorKind, Stored, TakeOver, Write,
+    Compared, Lease, ListQuery, OwnerToken, PutStep, Release, Reserve, Resolution, Settled, State, StateName,
+    Step, StepState, Store, StoreErrorKind, Stored, TakeOver, Write,
 };
 use idempotent_runtime::stores::MySqlStore;
 use sqlx::mysql::MySqlPool;
@@ -84,11 +84,8 @@ async fn exhausted_attempts_keep_their_steps_for_the_one_who_resolves() {
     let by_hand = OwnerToken::random();
     let resolved = store.resolve(&k, last, by_hand, &Resolution::NotDone).await.unwrap();
     assert_eq!(resolved, Compared::Changed);
-    let next = Reserve {
-        take_over: TakeOver::BetweenSteps,
-        max_attempts: 1,
-        ..request(&k, OwnerToken::random())
-    };
+    let next =
+        Reserve { take_over: TakeOver::BetweenSteps, max_attempts: 1, ..request(&k, OwnerToken::random()) };
     let idempotent_runtime::store::Reserved::Granted(next) = store.reserve(next).await.unwrap() else {
         panic!("the next call continues")
     };
@@ -162,7 +159,8 @@ async fn corrupt_and_newer_records_are_reported_and_left_alone() {
             sqlx::query_scalar::<_, String>(row).bind(k.as_str().as_bytes()).fetch_one(&pool).await.unwrap()
         };
         let before = sum().await;
-        let mut errors = vec![("reserve", store.reserve(request(&k, OwnerToken::random())).await.map(drop).err())];
+        let mut errors =
+            vec![("reserve", store.reserve(request(&k, OwnerToken::random())).await.map(drop).err())];
         if !damage.starts_with("fence") && !damage.starts_with("steps") {
             errors.push(("complete", store.complete(&k, owner, &completed("x"), KEEP).await.map(drop).err()));
             errors.push(("renew", store.renew(&k, owner, LEASE).await.map(drop).err()));
@@ -179,13 +177,19 @@ async fn corrupt_and_newer_records_are_reported_and_left_alone() {
                 continue; // The name of a step that is no text: SQL does not mind.
             }
             let error = error.unwrap_or_else(|| panic!("{operation} on {damage}"));
-            assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{operation} on {damage}: {}", words(&error));
+            assert_eq!(
+                error.kind(),
+                StoreErrorKind::Unreadable,
+                "{operation} on {damage}: {}",
+                words(&error)
+            );
         }
         if !damage.contains("00000000ff") && !damage.starts_with("fence") {
             assert_eq!(before, sum().await, "{damage}");
         }
     }
-    let page = store.list(&ListQuery { operation: Some("charge".into()), ..ListQuery::default() }).await.unwrap();
+    let page =
+        store.list(&ListQuery { operation: Some("charge".into()), ..ListQuery::default() }).await.unwrap();
     assert!(page.records.iter().any(|record| record.key == sound));
 }
 
@@ -236,6 +240,7 @@ async fn a_purge_takes_expired_records_and_no_others_in_batches() {
     assert_eq!(store.purge(0).await.unwrap(), 0);
     assert_eq!(store.purge(300).await.unwrap(), 300);
     assert_eq!(store.purge(usize::MAX).await.unwrap(), 300);
-    let left: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM idempotency").fetch_one(store.pool()).await.unwrap();
+    let left: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM idempotency").fetch_one(store.pool()).await.unwrap();
     assert_eq!(left, 100);
 }

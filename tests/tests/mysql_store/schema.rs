@@ -32,7 +32,8 @@ async fn many_may_make_the_table_at_once() {
     };
     let all: Vec<_> = (0..6).map(opening).collect();
     for one in all {
-        grant(&one.await.unwrap().unwrap(), &key(&format!("{:?}", OwnerToken::random())), OwnerToken::NOBODY).await;
+        grant(&one.await.unwrap().unwrap(), &key(&format!("{:?}", OwnerToken::random())), OwnerToken::NOBODY)
+            .await;
     }
 }
 
@@ -82,4 +83,10 @@ async fn a_url_names_the_store() {
     let nothing = format!("mysql://root@127.0.0.1:{}/urls", tests::servers::free_port());
     let ConnectError::Store(error) = connect(&nothing).await.unwrap_err() else { panic!() };
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{}", words(&error));
+}
+
+#[tokio::test]
+async fn the_documentation_shows_the_table_as_it_is() {
+    let schema = MySqlStore::builder(MySqlStore::pool_for("mysql://root@localhost/t").unwrap()).schema().unwrap();
+    assert!(include_str!("../../../docs/stores.md").contains(&schema), "docs/stores.md needs\n{schema}");
 }

@@ -62,7 +62,10 @@ pub(crate) async fn grant(store: &MySqlStore, key: &RecordKey, owner: OwnerToken
 }
 
 pub(crate) async fn held(store: &MySqlStore, key: &RecordKey) -> Record {
-    match store.reserve(request(key, OwnerToken::random())).await.unwrap_or_else(|error| panic!("{}", words(&error)))
+    match store
+        .reserve(request(key, OwnerToken::random()))
+        .await
+        .unwrap_or_else(|error| panic!("{}", words(&error)))
     {
         Reserved::Granted(grant) => panic!("granted: {grant:?}"),
         Reserved::Held(record) => record,

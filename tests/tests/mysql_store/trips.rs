@@ -15,7 +15,8 @@ async fn one_connection(database: &str) -> MySqlPool {
 }
 
 async fn counter(pool: &MySqlPool, name: &'static str) -> u64 {
-    let row = sqlx::query("SHOW SESSION STATUS WHERE Variable_name = ?").bind(name).fetch_one(pool).await.unwrap();
+    let row =
+        sqlx::query("SHOW SESSION STATUS WHERE Variable_name = ?").bind(name).fetch_one(pool).await.unwrap();
     row.get::<String, _>(1).parse().unwrap()
 }
 
@@ -70,7 +71,9 @@ async fn a_first_call_is_two_round_trips_and_every_duplicate_one() {
     let (busy, inside) = call
         .run(|_| async {
             let call = idempotency.operation("charge").key("o-2");
-            let other = async { tokio::spawn(call.run(|_| async { Ok::<_, idempotent_runtime::Error>((0, 0)) })).await };
+            let other = async {
+                tokio::spawn(call.run(|_| async { Ok::<_, idempotent_runtime::Error>((0, 0)) })).await
+            };
             let (trips, answer) = trips(&pool, other).await;
             assert_eq!(answer.unwrap().unwrap_err().code(), "in-progress");
             Ok::<_, idempotent_runtime::Error>((trips, 1))

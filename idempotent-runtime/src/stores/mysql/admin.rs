@@ -1,14 +1,15 @@
 //! What is asked about records, and by those who look after them.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sqlx::mysql::MySqlArguments;
 
+use super::MySqlStore;
 use super::fault::Fault;
 use super::routine::{NOW, RECORD, Routine};
 use super::row::{self, Said};
 use super::session::{ask, bind};
-use super::MySqlStore;
 use crate::key::RecordKey;
 use crate::store::{ListQuery, Page, Record, StateName};
 
@@ -34,7 +35,8 @@ impl MySqlStore {
             }
             let mut arguments = MySqlArguments::default();
             bind(&mut arguments, i64::try_from(batch).unwrap_or(i64::MAX))?;
-            let rows = ask(&self.0.pool, &self.familiar().await?.texts.of(Routine::Purge), &arguments).await?;
+            let rows =
+                ask(&self.0.pool, &self.familiar().await?.texts.of(Routine::Purge), &arguments).await?;
             let Said::Purged(count) = Said::decode(&rows, &nothing)? else {
                 return Err(Fault::Unreadable("answer"));
             };
@@ -104,7 +106,11 @@ impl MySqlStore {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // A string takes whatever is written.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn cursor(text: &str) -> Option<(i64, Vec<u8>)> {

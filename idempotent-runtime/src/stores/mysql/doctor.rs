@@ -87,7 +87,10 @@ impl MySqlStore {
         let table = self.0.names.table();
         let Some(found) = schema::find(&self.0.pool, &self.0.names).await? else {
             let problem = format!("there is no table `{table}` that this user may see");
-            return Ok(vec![Finding::breaks(problem, format!("create it, and grant the rights on it; {how}"))]);
+            return Ok(vec![Finding::breaks(
+                problem,
+                format!("create it, and grant the rights on it; {how}"),
+            )]);
         };
         if let Err(fault) = found.check(&self.0.names) {
             return Ok(vec![Finding::breaks(fault.to_string(), "no call is safe with it")]);

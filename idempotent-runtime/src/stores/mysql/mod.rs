@@ -180,11 +180,14 @@ impl MySqlStore {
             bind(arguments, request.fingerprint.version())?;
             bind(arguments, request.fingerprint.digest().as_slice())?;
             bind_lease(arguments, request.lease)?;
-            bind(arguments, match request.take_over {
-                TakeOver::BetweenSteps => 0_i64,
-                TakeOver::BeforeEffects => 1,
-                TakeOver::Always => 2,
-            })?;
+            bind(
+                arguments,
+                match request.take_over {
+                    TakeOver::BetweenSteps => 0_i64,
+                    TakeOver::BeforeEffects => 1,
+                    TakeOver::Always => 2,
+                },
+            )?;
             bind(arguments, i64::from(request.max_attempts))
         })
         .await
@@ -289,11 +292,14 @@ impl Store for MySqlStore {
     async fn release(&self, key: &RecordKey, owner: OwnerToken, how: Release) -> StoreResult<Write> {
         let said = self.run(Routine::Release, key, |arguments| {
             bind(arguments, token(&owner))?;
-            bind(arguments, match how {
-                Release::Forget => 0_i64,
-                Release::Unused => 1,
-                Release::Abandon => 2,
-            })
+            bind(
+                arguments,
+                match how {
+                    Release::Forget => 0_i64,
+                    Release::Unused => 1,
+                    Release::Abandon => 2,
+                },
+            )
         });
         Ok(said.await?.write()?)
     }

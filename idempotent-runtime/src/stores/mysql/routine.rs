@@ -84,9 +84,7 @@ impl Routine {
             Self::Renew => &[KEY, OWNER, LEASE, SILENCE, ("__mark", "INT")],
             Self::Complete => &[KEY, OWNER, SETTLED, RESULT_VERSION, RESULT, KEEP],
             Self::Release => &[KEY, OWNER, ("__how", "INT")],
-            Self::PutStep => {
-                &[KEY, OWNER, ("__name", "BLOB"), ("__entry", "LONGBLOB"), LEASE, SILENCE]
-            }
+            Self::PutStep => &[KEY, OWNER, ("__name", "BLOB"), ("__entry", "LONGBLOB"), LEASE, SILENCE],
             Self::Resolve => &[
                 KEY,
                 ("__seen", "BINARY(16)"),
@@ -117,11 +115,11 @@ impl Routine {
 
     /// The body, with the names of a table.
     fn rendered(self, names: &Names) -> String {
-        let named = self.parameters().iter().any(|(name, _)| *name == "__name");
+        let by_name = self.parameters().iter().any(|(name, _)| *name == "__name");
         let text = self
             .body()
             .replace("{WALK}", WALK)
-            .replace("{NAME}", if named { "__name" } else { "NULL" })
+            .replace("{NAME}", if by_name { "__name" } else { "NULL" })
             .replace("{LOCK}", LOCK)
             .replace("{VARIABLES}", VARIABLES)
             .replace("{SAY}", "IF __said IS NOT NULL THEN SELECT __said; END IF;");
@@ -130,12 +128,12 @@ impl Routine {
 
     /// The block as MariaDB takes it, with a `?` for every parameter.
     fn block(self, names: &Names) -> String {
-        let parameters: String = self
-            .parameters()
-            .iter()
-            .map(|(name, of)| format!("DECLARE {name} {of} DEFAULT ?;\n"))
-            .collect();
-        format!("BEGIN NOT ATOMIC\n{parameters}{}END", self.rendered(names))
+        let declare = |(name, of): &(&str, &str)| format!("DECLARE {name} {of} DEFAULT ?;");
+        let parameters: Vec<String> = self.parameters().iter().map(declare).collect();
+        format!("BEGIN NOT ATOMIC
+{}
+{}END", parameters.join("
+"), self.rendered(names))
     }
 
     /// The name of the procedure, in quotes.
@@ -186,7 +184,8 @@ pub(super) const RECORD: &str = "0, {version}, {state}, {owner}, {attempt}, {fen
 /// What every block that locks the record declares.
 ///
 /// After an error nothing stays open: the client may be gone, and the connection is another caller's next.
-const VARIABLES: &str = "DECLARE __now, __version, __attempt, __fence, __until, __expires, __pos, __length BIGINT;
+const VARIABLES: &str =
+    "DECLARE __now, __version, __attempt, __fence, __until, __expires, __pos, __length BIGINT;
 DECLARE __state VARCHAR(16) CHARACTER SET ascii;
 DECLARE __holder BINARY(16);
 DECLARE __held_print BINARY(32);
@@ -275,7 +274,9 @@ mod tests {
         let names = Names::new('`');
         for routine in Routine::ALL {
             let text = routine.create(&names);
-            for only_mariadb in ["NOT ATOMIC", "RETURNING", "OR REPLACE", "IF NOT EXISTS", "SET STATEMENT", "||"] {
+            for only_mariadb in
+                ["NOT ATOMIC", "RETURNING", "OR REPLACE", "IF NOT EXISTS", "SET STATEMENT", "||"]
+            {
                 assert!(!text.contains(only_mariadb), "{text}");
             }
             assert!(text.contains("SQL SECURITY INVOKER"));
@@ -289,7 +290,9 @@ mod tests {
             let text = routine.rendered(&names);
             let begun = text.matches("START TRANSACTION READ WRITE").count();
             assert_eq!(begun, text.matches("ISOLATION LEVEL READ COMMITTED").count());
-            assert!(begun > 0 && text.contains("COMMIT AND NO CHAIN NO RELEASE") && text.contains("RESIGNAL"));
+            assert!(
+                begun > 0 && text.contains("COMMIT AND NO CHAIN NO RELEASE") && text.contains("RESIGNAL")
+            );
         }
     }
 

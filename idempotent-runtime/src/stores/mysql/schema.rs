@@ -113,9 +113,10 @@ pub(super) struct Found {
 
 /// Looks for the table.
 pub(super) async fn find(pool: &MySqlPool, names: &Names) -> Result<Option<Found>, Fault> {
-    let text = "SELECT CAST(table_comment AS CHAR(2048)), CAST(engine AS CHAR(64)) FROM information_schema.tables \
+    let text =
+        "SELECT CAST(table_comment AS CHAR(2048)), CAST(engine AS CHAR(64)) FROM information_schema.tables \
                 WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?"
-        .into();
+            .into();
     let rows = ask(pool, &text, &table_arguments(names)?).await?;
     let found = |row: &MySqlRow| {
         let comment: Option<String> = get(row, 0, "table_comment")?;
@@ -159,8 +160,7 @@ pub(super) async fn missing_procedures(pool: &MySqlPool, names: &Names) -> Resul
                 WHERE routine_schema = COALESCE(?, DATABASE()) AND routine_name LIKE CONCAT(?, '\\_%')"
         .into();
     let rows = ask(pool, &text, &table_arguments(names)?).await?;
-    let there: Vec<String> =
-        rows.iter().map(|row| get(row, 0, "routine_name")).collect::<Result<_, _>>()?;
+    let there: Vec<String> = rows.iter().map(|row| get(row, 0, "routine_name")).collect::<Result<_, _>>()?;
     let name = |routine: &Routine| routine.procedure_name(names.bare_table());
     let missing = |routine: &&Routine| !there.iter().any(|there| there.eq_ignore_ascii_case(&name(routine)));
     Ok(Routine::ALL.iter().filter(missing).copied().collect())
@@ -214,7 +214,9 @@ mod tests {
 
     #[test]
     fn servers_are_known_by_their_versions() {
-        let parse = |text| Server::parse(text, 1).map(|server| (server.maria, server.version, server.prepares_blocks()));
+        let parse = |text| {
+            Server::parse(text, 1).map(|server| (server.maria, server.version, server.prepares_blocks()))
+        };
         assert_eq!(parse("10.11.14-MariaDB-0+deb12u2").unwrap(), (true, (10, 11, 14), true));
         assert_eq!(parse("5.5.5-10.6.1-MariaDB-log").unwrap(), (true, (10, 6, 1), false));
         assert_eq!(parse("11.4.2-MariaDB").unwrap(), (true, (11, 4, 2), true));
@@ -230,7 +232,10 @@ mod tests {
         let names = Names::new('`');
         let text = table(&names);
         assert!(!text.contains(['{', '}']), "{text}");
-        assert!(text.contains("`key` VARBINARY(255)") && text.contains("COMMENT = 'idempotent-rs records, version 1'"));
+        assert!(
+            text.contains("`key` VARBINARY(255)")
+                && text.contains("COMMENT = 'idempotent-rs records, version 1'")
+        );
         let found = |comment: &str| Found { comment: comment.into(), engine: "InnoDB".into() };
         assert!(found("idempotent-rs records, version 1").check(&names).is_ok());
         let newer = found("idempotent-rs records, version 2").check(&names).unwrap_err();

@@ -49,7 +49,9 @@ pub(super) async fn ask(
         match asked.await {
             Err(fault) if fault.is_collision() && collisions < COLLISIONS => collisions += 1,
             // As many as a restart of the server can have left in the pool.
-            Err(fault) if fault.is_dead_connection() && dead < pool.options().get_max_connections() => dead += 1,
+            Err(fault) if fault.is_dead_connection() && dead < pool.options().get_max_connections() => {
+                dead += 1;
+            }
             answer => return answer,
         }
     }
