@@ -22,6 +22,8 @@ const SCHEMES: &[(&str, &str)] = &[
     ("dynamodb", "dynamodb"),
     ("postgresql", "postgres"),
     ("postgres", "postgres"),
+    ("mysql", "mysql"),
+    ("mariadb", "mysql"),
 ];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
@@ -33,6 +35,7 @@ const SCHEMES: &[(&str, &str)] = &[
 /// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | [`RedisStore`](crate::stores::RedisStore) |
 /// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
 /// | `postgres://user@host/database` | [`PostgresStore`](crate::stores::PostgresStore) |
+/// | `mysql://user:password@host/database`, `mariadb://…` | [`MySqlStore`](crate::stores::MySqlStore) |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -83,6 +86,8 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
         "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
         #[cfg(feature = "postgres")]
         "postgres" | "postgresql" => Ok(Arc::new(crate::stores::PostgresStore::connect(url).await?)),
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Ok(Arc::new(crate::stores::MySqlStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

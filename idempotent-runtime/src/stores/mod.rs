@@ -6,11 +6,13 @@ mod connect;
 mod dynamodb;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
@@ -21,11 +23,13 @@ pub use connect::{ConnectError, connect, open};
 pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
+#[cfg(feature = "mysql")]
+pub use mysql::{MySqlStore, MySqlStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreBuilder};
 #[cfg(feature = "redis")]
 pub use redis::{RedisStore, RedisStoreBuilder};
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use sql::SqlColumn;
 #[cfg(feature = "sqlite-unbundled")]
 pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};

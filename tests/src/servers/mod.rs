@@ -4,6 +4,7 @@
 
 #[cfg(feature = "dynamodb")]
 pub mod dynamodb;
+pub mod mariadb;
 pub mod pgbouncer;
 pub mod postgres;
 pub mod redis;

@@ -31,7 +31,7 @@ pub(super) fn bytes<'r>(
     }
     let bytes = match value.format() {
         PgValueFormat::Binary => value.as_bytes().map(Cow::Borrowed),
-        PgValueFormat::Text => Vec::<u8>::decode(value).map(Cow::Owned),
+        PgValueFormat::Text => <Vec<u8> as Decode<Postgres>>::decode(value).map(Cow::Owned),
     };
     bytes.map(Some).map_err(|_| Fault::Unreadable(what))
 }

@@ -111,6 +111,11 @@ impl Names {
         self.columns.iter().find(|entry| entry.0 == column).map_or("", |entry| &entry.2)
     }
 
+    /// Whether a column has a name that begins with `prefix`.
+    pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
+        self.columns.iter().any(|(_, _, name)| name.starts_with(prefix))
+    }
+
     /// Whether the names can name tables and columns: identifiers that need no thought anywhere, at most `longest` bytes
     /// with the ending of the index. The error says which does not.
     pub(crate) fn check(&self, longest: usize) -> Result<(), String> {
