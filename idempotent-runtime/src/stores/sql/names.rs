@@ -107,11 +107,13 @@ impl Names {
     }
 
     /// The name of a column.
+    #[cfg(feature = "postgres")]
     pub(crate) fn column(&self, column: SqlColumn) -> &str {
         self.columns.iter().find(|entry| entry.0 == column).map_or("", |entry| &entry.2)
     }
 
     /// Whether a column has a name that begins with `prefix`.
+    #[cfg(feature = "mysql")]
     pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
         self.columns.iter().any(|(_, _, name)| name.starts_with(prefix))
     }
