@@ -1,5 +1,6 @@
 //! Our attribute above and below those of other crates.
 
+#![allow(clippy::unused_async, reason = "some attributes take the await out of sight")]
 #![allow(missing_docs, clippy::missing_errors_doc, reason = "test programs")]
 
 use axum::Json;
@@ -60,7 +61,6 @@ pub async fn instrument_below(id: u32) -> Reply {
 
 #[cached::proc_macro::cached(result = true)]
 #[idempotent(key = "id", name = "cached-above")]
-#[expect(clippy::unused_async, reason = "the caching macro takes the await out of sight")]
 pub async fn cached_above(id: u32) -> Result<String, Failure> {
     Ok(id.to_string())
 }
