@@ -26,6 +26,7 @@ mod operation;
 mod outcome;
 mod policy;
 mod prepared;
+mod purge;
 mod reconcile;
 mod repair;
 mod replay;
@@ -51,6 +52,7 @@ pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
 pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use purge::Purging;
 pub use reconcile::Reconciled;
 pub use steps::step;
 

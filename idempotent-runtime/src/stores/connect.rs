@@ -7,7 +7,8 @@ use crate::doctor::{Finding, Severity};
 use crate::store::{Store, StoreError};
 
 /// The schemes, and the feature that each needs.
-const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
+const SCHEMES: &[(&str, &str)] =
+    &[("memory", "memory"), ("sqlite", "sqlite"), ("postgres", "postgres"), ("postgresql", "postgres")];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
 ///
@@ -15,6 +16,7 @@ const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
 /// | --- | --- |
 /// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
+/// | `postgres://user@host/database` | [`PostgresStore`](crate::stores::PostgresStore) |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -53,6 +55,8 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             }
             Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
         }
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(crate::stores::PostgresStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! A test that needs a server and finds none fails and says what to install; it is never skipped.
 
+pub mod postgres;
+
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
