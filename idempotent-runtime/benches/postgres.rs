@@ -13,7 +13,6 @@
     clippy::as_conversions,
     reason = "a benchmark stops where something is wrong"
 )]
-#![expect(missing_docs, reason = "a program")]
 
 use std::future::Future;
 use std::sync::Arc;
@@ -148,7 +147,7 @@ async fn replays(pool: &PgPool, store: &PostgresStore) {
     let keys: Arc<[RecordKey]> = keys.into();
     let turn = Arc::new(AtomicU64::new(0));
     let pick = move |keys: &Arc<[RecordKey]>| {
-        keys[turn.fetch_add(1, Ordering::Relaxed) as usize % keys.len()].clone()
+        keys[usize::try_from(turn.fetch_add(1, Ordering::Relaxed)).unwrap() % keys.len()].clone()
     };
     let replay = {
         let (store, keys, pick) = (store.clone(), Arc::clone(&keys), pick.clone());

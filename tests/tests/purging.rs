@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::store::{ListQuery, StoreErrorKind};
+use idempotent_runtime::store::StoreErrorKind;
 use idempotent_runtime::stores::MemoryStore;
-use idempotent_runtime::testing::{Fault, Faults, ManualClock, Op};
+use idempotent_runtime::testing::{Fault, Faults, ManualClock, Operation};
 use idempotent_runtime::{Error, Idempotency};
 
 #[tokio::test(start_paused = true)]
@@ -30,4 +30,25 @@ async fn it_goes_on_until_it_is_dropped() {
     clock.advance(Duration::from_secs(61));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(store.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_outlives_a_store_that_fails() {
+    let store = MemoryStore::new();
+    let faults = Faults::new(store).always(Operation::Purge, Fault::Refuse(StoreErrorKind::Unavailable));
+    let faults = std::sync::Arc::new(faults);
+    let _purging = Idempotency::new(std::sync::Arc::clone(&faults)).purge_every(Duration::from_secs(1));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let failed = faults.count(Operation::Purge);
+    assert!(failed >= 3);
+    faults.heal();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(faults.count(Operation::Purge) > failed);
+}
+
+#[test]
+fn without_a_runtime_it_does_nothing() {
+    let purging = Idempotency::new(MemoryStore::new()).purge_every(Duration::from_secs(1));
+    assert!(format!("{purging:?}").contains("running: false"));
+    Idempotency::disabled().purge_every(Duration::from_secs(1)).forever();
 }

@@ -2,6 +2,7 @@
 //!
 //! A test that needs a server and finds none fails and says what to install; it is never skipped.
 
+pub mod pgbouncer;
 pub mod postgres;
 
 use std::ffi::OsStr;

@@ -32,6 +32,9 @@ impl Postgres {
     }
 
     /// A folder with a new cluster in it.
+    ///
+    /// # Panics
+    /// When there is no PostgreSQL to make one.
     pub fn cluster() -> Folder {
         let folder = Folder::new("postgres");
         let data = folder.path().join("data");
@@ -43,6 +46,9 @@ impl Postgres {
     }
 
     /// Starts a server in the folder of another one that has ended.
+    ///
+    /// # Panics
+    /// When it does not start.
     pub fn resume(folder: Folder, port: u16, settings: &[&str]) -> Self {
         let data =
             folder.path().join("data").to_str().expect("temporary folders have plain names").to_owned();

@@ -185,7 +185,7 @@ async fn a_partitioned_table_works() {
     let schema = builder.schema().unwrap();
     let (columns, rest) = schema.split_once(") WITH (").unwrap();
     let rest = rest.split_once(';').unwrap().1;
-    let parts: String = (0..4)
+    let parts: Vec<String> = (0..4)
         .map(|n| {
             format!(
                 "CREATE TABLE part_{n} PARTITION OF idempotency FOR VALUES WITH (modulus 4, remainder {n}) \
@@ -193,7 +193,7 @@ async fn a_partitioned_table_works() {
             )
         })
         .collect();
-    shared().psql(&url, &format!("{columns}) PARTITION BY HASH (key); {parts} {rest}"));
+    shared().psql(&url, &format!("{columns}) PARTITION BY HASH (key); {} {rest}", parts.concat()));
     let store = builder.open().await.unwrap();
     for n in 0..40 {
         let (k, owner) = (key(&n.to_string()), OwnerToken::random());

@@ -25,7 +25,8 @@ pub(super) async fn load(
     key: &RecordKey,
 ) -> Result<Option<Record>, Fault> {
     let rows = sql.sending.rows(connection, &sql.statements.load, vec![Value::Text(key.as_str())]).await?;
-    rows.first().map(|row| decode(row, 0, Some(key))).transpose()
+    let record = rows.first().map(|row| decode(row, 0, Some(key))).transpose()?;
+    Ok(record.filter(|record| !record.expires_in.is_zero()))
 }
 
 /// [`resolve`](crate::store::Store::resolve), on any connection.

@@ -21,13 +21,14 @@ use crate::store::{Reserved, Write};
 const LANES: usize = 2;
 
 type Answer<T> = Result<T, Fault>;
+type Caller<T> = oneshot::Sender<Answer<T>>;
 
 /// An operation, and who waits for its answer.
 #[derive(Debug)]
 enum Job {
-    Reserve(ReserveKey, oneshot::Sender<Answer<Reserved>>),
-    Renew(Renew, oneshot::Sender<Answer<Write>>),
-    Complete(Complete, oneshot::Sender<Answer<Write>>),
+    Reserve(ReserveKey, Caller<Reserved>),
+    Renew(Renew, Caller<Write>),
+    Complete(Complete, Caller<Write>),
 }
 
 impl Job {
@@ -91,7 +92,7 @@ impl Batcher {
 
     /// Queues an operation and waits for its answer. A caller who goes away leaves everything but a reservation to be
     /// done.
-    async fn join<T>(self: &Arc<Self>, job: impl FnOnce(oneshot::Sender<Answer<T>>) -> Job) -> Answer<T> {
+    async fn join<T>(self: &Arc<Self>, job: impl FnOnce(Caller<T>) -> Job) -> Answer<T> {
         let (caller, answer) = oneshot::channel();
         let Ok(runtime) = Handle::try_current() else {
             return Err(Fault::Unavailable("there is no tokio runtime to send the operation from"));
@@ -179,7 +180,7 @@ impl Lane {
     }
 
     /// Asks for `requests`, and gives every caller the answer.
-    async fn answer<R>(&self, requests: Vec<(R, oneshot::Sender<Answer<<Vec<R> as Joined>::One>>)>)
+    async fn answer<R>(&self, requests: Vec<(R, Caller<<Vec<R> as Joined>::One>)>)
     where
         Vec<R>: Joined,
     {
@@ -192,11 +193,7 @@ impl Lane {
 
     /// The same for reservations. Who asked for the same record with the same arguments at the same time would have been
     /// shown the same; the others, and those whose forerunner was granted, are next.
-    async fn reserve(
-        &self,
-        requests: Vec<(ReserveKey, oneshot::Sender<Answer<Reserved>>)>,
-        followers: Vec<Job>,
-    ) {
+    async fn reserve(&self, requests: Vec<(ReserveKey, Caller<Reserved>)>, followers: Vec<Job>) {
         let (requests, callers): (Vec<ReserveKey>, Vec<_>) = requests.into_iter().unzip();
         let answers = self.ask(requests.clone()).await;
         let mut next = Vec::new();

@@ -1,7 +1,7 @@
 //! How a store is set up.
 
 use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::super::sql::{Names, SqlColumn};
 use super::ask::Sending;
@@ -167,9 +167,11 @@ pub(super) fn pool(url: &str) -> Result<PgPool, Fault> {
         .test_before_acquire(false)
         .max_connections(16)
         .acquire_timeout(std::time::Duration::from_secs(10));
-    options.connect_lazy(url).map_err(|error| {
-        // Without sqlx's words, in which the URL and its password may be.
-        drop(error);
+    // Without sqlx's words, in which the URL and its password may be.
+    let refused = |_: sqlx::Error| {
         Fault::Refused("the URL is not one of PostgreSQL; for example `postgres://user@host/database`".into())
-    })
+    };
+    let connection: PgConnectOptions = url.parse().map_err(refused)?;
+    // Nothing here has a fraction, and proxies ask to be told to let this setting through.
+    Ok(options.connect_lazy_with(connection.extra_float_digits(None)))
 }

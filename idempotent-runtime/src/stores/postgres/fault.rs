@@ -55,7 +55,6 @@ impl Fault {
                     "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "26000" | "0A000" | "25P02"
                 ) || code.starts_with("08")
             }),
-            Self::Sql(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => false,
             Self::Sql(
                 sqlx::Error::Io(_)
                 | sqlx::Error::Tls(_)

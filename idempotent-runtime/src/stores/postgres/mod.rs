@@ -6,6 +6,7 @@ mod attempt;
 mod batch;
 mod builder;
 mod examine;
+mod familiar;
 mod fault;
 mod link;
 mod operations;
@@ -26,6 +27,7 @@ use sqlx::PgPool;
 use self::ask::Sending;
 use self::attempt::{Complete, Renew};
 use self::batch::Batcher;
+use self::familiar::{Familiar, stands_in_the_way};
 use self::fault::Fault;
 use self::link::Task;
 use self::operations::{Examine, Forget, LetGo, Load, Mark, On, Prepare, Purge, PutOne, Resolve};
@@ -99,6 +101,7 @@ struct Inner {
     sql: Arc<Sql>,
     watchers: Option<Arc<Watchers>>,
     batcher: Option<Arc<Batcher>>,
+    familiar: Familiar,
     /// The block at which the next purge begins.
     purge_place: AtomicI64,
 }
@@ -137,7 +140,16 @@ impl PostgresStore {
         let sql = Arc::new(sql);
         let batcher = (batch > 1).then(|| Arc::new(Batcher::new(pool.clone(), Arc::clone(&sql), batch)));
         let watchers = channel.map(|channel| Arc::new(Watchers::new(channel)));
-        Self { inner: Arc::new(Inner { pool, sql, watchers, batcher, purge_place: AtomicI64::new(0) }) }
+        Self {
+            inner: Arc::new(Inner {
+                pool,
+                sql,
+                watchers,
+                batcher,
+                familiar: Familiar::new(),
+                purge_place: AtomicI64::new(0),
+            }),
+        }
     }
 
     /// The pool.
@@ -167,6 +179,21 @@ impl PostgresStore {
             }
             answer => answer,
         }
+    }
+
+    /// Reserves; where the record is likely to be there, after a look at it that may be all that is needed.
+    async fn reserve_alone(&self, request: Reserve<'_>) -> Result<Reserved, Fault> {
+        let familiar = &self.inner.familiar;
+        if familiar.has(request.key) {
+            match self.ask(Load(request.key)).await? {
+                Some(record) if stands_in_the_way(&record, &request) => return Ok(Reserved::Held(record)),
+                Some(_) => {}
+                None => familiar.remove(request.key),
+            }
+        }
+        let answer = self.ask(request).await?;
+        familiar.add(request.key);
+        Ok(answer)
     }
 
     /// The error for a caller. `makes_record`: whether the operation would have added a record.
@@ -210,7 +237,7 @@ impl Store for PostgresStore {
     async fn reserve(&self, request: Reserve<'_>) -> StoreResult<Reserved> {
         let answer = match &self.inner.batcher {
             Some(batcher) => batcher.reserve(request.into()).await,
-            None => self.ask(request).await,
+            None => self.reserve_alone(request).await,
         };
         answer.map_err(|fault| self.error(fault, true))
     }
@@ -253,6 +280,7 @@ impl Store for PostgresStore {
 
     async fn release(&self, key: &RecordKey, owner: OwnerToken, how: Release) -> StoreResult<Write> {
         let answer = self.ask(LetGo(key, owner, how)).await;
+        self.inner.familiar.remove(key);
         self.tell(key, answer)
     }
 
@@ -283,6 +311,7 @@ impl Store for PostgresStore {
 
     async fn forget(&self, key: &RecordKey, seen: OwnerToken) -> StoreResult<Compared> {
         let answer = self.ask(Forget(key, seen)).await;
+        self.inner.familiar.remove(key);
         self.tell(key, answer)
     }
 

@@ -57,10 +57,10 @@ const NOW_MICROS: &str = "(extract(epoch FROM {now}) * 1000000)::bigint";
 /// the statement is asked again.
 const RESERVE: &str = "WITH q AS NOT MATERIALIZED ({q}), {clock}, \
 seen AS MATERIALIZED (\
- SELECT {raw}, clock.now AS idempotent_now, (NOT {readable} OR i.{state} <> 'running' OR (i.{owner} <> q.owner \
-   AND (i.{lease_until} > clock.now OR NOT {may_follow_q}))) AS idempotent_held \
- FROM clock CROSS JOIN q JOIN {table} AS i ON i.{key} = q.key \
- WHERE i.{expires_at} > clock.now OR NOT {readable}), \
+ SELECT {raw}, clock.now AS idempotent_now, (NOT {readable} OR (i.{expires_at} > clock.now \
+   AND (i.{state} <> 'running' OR (i.{owner} <> q.owner \
+    AND (i.{lease_until} > clock.now OR NOT {may_follow_q}))))) AS idempotent_held \
+ FROM clock CROSS JOIN q JOIN {table} AS i ON i.{key} = q.key), \
 got AS (\
  INSERT INTO {table} AS i ({key}, {operation}, {state}, {owner}, {attempt}, {fence}, {fingerprint_version}, \
    {fingerprint}, {version}, {effects_begun}, {watched}, {lease_until}, {created_at}, {expires_at}) \
@@ -158,8 +158,9 @@ const RESOLVABLE: &str = "i.{key} = q.key AND i.{owner} = q.owner AND {readable}
 const FORGETTABLE: &str = "i.{key} = q.key AND i.{owner} = q.owner AND {readable} AND i.{expires_at} > clock_timestamp() \
      AND (i.{state} <> 'running' OR i.{lease_until} <= clock_timestamp())";
 
-const LOAD: &str = "WITH {clock} SELECT {shown} FROM clock CROSS JOIN {table} AS i \
- WHERE i.{key} = $1::text AND (i.{expires_at} > clock.now OR NOT {readable})";
+/// An expired record is shown too, with nothing left of its time.
+const LOAD: &str = "SELECT {shown} \
+ FROM {table} AS i CROSS JOIN (SELECT clock_timestamp() AS now OFFSET 0) AS clock WHERE i.{key} = $1::text";
 
 /// In the order of the index: by operation, then by creation.
 const LIST: &str = "WITH {clock} SELECT {shown} FROM clock CROSS JOIN {table} AS i \
