@@ -35,12 +35,13 @@ pub(crate) struct Args {
     pub(crate) on_missing_key: Option<Value>,
     pub(crate) version: Option<Value>,
     pub(crate) detached: Option<Ident>,
+    pub(crate) transaction: Option<Value>,
     pub(crate) runtime: Option<Value>,
     /// Something was said that could not be read, perhaps the key.
     pub(crate) unreadable: bool,
 }
 
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     "key",
     "ttl",
     "name",
@@ -54,6 +55,7 @@ const OPTIONS: [&str; 14] = [
     "on_missing_key",
     "version",
     "detached",
+    "transaction",
     "crate",
 ];
 
@@ -168,6 +170,7 @@ impl Args {
             "on_crash" => &mut self.on_crash,
             "on_missing_key" => &mut self.on_missing_key,
             "version" => &mut self.version,
+            "transaction" => &mut self.transaction,
             "crate" => &mut self.runtime,
             _ => return None,
         })
@@ -213,6 +216,7 @@ fn value(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
         "on_error" => "\"retry\"",
         "on_crash" => "\"refuse\"",
         "on_missing_key" => "\"error\"",
+        "transaction" => "tx",
         _ => "::my_facade::idempotent_runtime",
     };
     if !input.peek(Token![=]) {

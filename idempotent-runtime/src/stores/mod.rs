@@ -16,6 +16,8 @@ pub use connect::{ConnectError, connect, open};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "postgres")]
+pub(crate) use postgres::PostgresLink;
+#[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreBuilder};
 #[cfg(feature = "postgres")]
 pub use sql::SqlColumn;

@@ -57,14 +57,10 @@ fn policy(take_over: TakeOver) -> (bool, bool) {
     }
 }
 
-/// [`reserve`](crate::store::Store::reserve), on any connection.
-pub(super) async fn reserve(
-    connection: &mut PgConnection,
-    sql: &Sql,
-    request: &Reserve<'_>,
-) -> Result<Reserved, Fault> {
+/// The values of the statement for one call.
+pub(super) fn values<'r>(request: &'r Reserve<'_>) -> Vec<Value<'r>> {
     let (in_doubt, with_steps) = policy(request.take_over);
-    let values = vec![
+    vec![
         Value::Text(request.key.as_str()),
         Value::Text(request.key.operation()),
         Value::bytes(request.owner.as_bytes()),
@@ -75,7 +71,16 @@ pub(super) async fn reserve(
         Value::Bool(in_doubt),
         Value::Bool(with_steps),
         Value::Int(Some(request.max_attempts.into())),
-    ];
+    ]
+}
+
+/// [`reserve`](crate::store::Store::reserve), on any connection.
+pub(super) async fn reserve(
+    connection: &mut PgConnection,
+    sql: &Sql,
+    request: &Reserve<'_>,
+) -> Result<Reserved, Fault> {
+    let values = values(request);
     let rows = sql.sending.rows(connection, &sql.statements.reserve, values).await?;
     match rows.first() {
         Some(row) => answer(row, request.key),
@@ -121,7 +126,7 @@ pub(super) async fn reserve_many(
 }
 
 /// What was written for this call and is running is its own; everything else stands in its way.
-fn answer(row: &PgRow, key: &RecordKey) -> Result<Reserved, Fault> {
+pub(super) fn answer(row: &PgRow, key: &RecordKey) -> Result<Reserved, Fault> {
     let written: bool = get(row, 0, "answer")?;
     let record = decode(row, 1, Some(key))?;
     Ok(match record.state {

@@ -64,7 +64,7 @@ seen AS MATERIALIZED (\
 got AS (\
  INSERT INTO {table} AS i ({key}, {operation}, {state}, {owner}, {attempt}, {fence}, {fingerprint_version}, \
    {fingerprint}, {version}, {effects_begun}, {watched}, {lease_until}, {created_at}, {expires_at}) \
- SELECT q.key, q.operation, 'running', q.owner, 1, {clock_micros}, q.fpv, q.fp, 1, false, false, \
+ SELECT q.key, q.operation, 'running', q.owner, 1, {clock_micros}, q.fpv, q.fp, 1, {begun}, false, \
    clock.now + q.lease * interval '1 microsecond', clock.now, \
    clock.now + (q.lease + q.unknown) * interval '1 microsecond' \
  FROM clock CROSS JOIN q \
@@ -80,7 +80,7 @@ got AS (\
     CASE WHEN v.verdict IN ('new', 'next') THEN greatest(i.{fence} + 1, {verdict_micros}) ELSE i.{fence} END, \
     CASE v.verdict WHEN 'new' THEN excluded.{fingerprint_version} ELSE i.{fingerprint_version} END, \
     CASE v.verdict WHEN 'new' THEN excluded.{fingerprint} ELSE i.{fingerprint} END, \
-    v.verdict <> 'new' AND i.{effects_begun}, \
+    {begun} OR (v.verdict <> 'new' AND i.{effects_begun}), \
     v.verdict <> 'new' AND i.{watched}, \
     CASE WHEN v.verdict <> 'over' THEN v.now + (excluded.{lease_until} - excluded.{created_at}) END, \
     CASE v.verdict WHEN 'new' THEN v.now ELSE i.{created_at} END, \
@@ -194,6 +194,9 @@ const WATCH: &str = "UPDATE {table} AS i SET {watched} = true \
 pub(super) struct Statements {
     pub(super) reserve: SqlStr,
     pub(super) reserve_many: SqlStr,
+    /// For a call in a transaction of the caller's: a new record, and one after a record whose lease is over.
+    pub(super) fresh: SqlStr,
+    pub(super) follow: SqlStr,
     pub(super) renew: SqlStr,
     pub(super) renew_many: SqlStr,
     pub(super) complete: SqlStr,
@@ -281,7 +284,7 @@ fn source(columns: &[(&str, &str)], many: bool) -> String {
 impl Statements {
     pub(super) fn new(names: &Names, channel: &str) -> Self {
         let writer = Writer { names, channel };
-        let reserve = |many| {
+        let reserve = |many, begun| {
             let columns = [
                 ("key", "text"),
                 ("operation", "text"),
@@ -294,8 +297,15 @@ impl Statements {
             // In the same order everywhere, so that two joined statements cannot wait for each other.
             let order = if many { " ORDER BY q.key" } else { "" };
             let shown = SHOWN.replace("{as_of}", "i.idempotent_now");
-            writer
-                .write(RESERVE, &[("{q}", &source(&columns, many)), ("{order}", order), ("{shown}", &shown)])
+            writer.write(
+                RESERVE,
+                &[
+                    ("{q}", &source(&columns, many)),
+                    ("{order}", order),
+                    ("{shown}", &shown),
+                    ("{begun}", begun),
+                ],
+            )
         };
         let renew = |many| {
             let columns = [
@@ -319,8 +329,10 @@ impl Statements {
             writer.write(COMPLETE, &[("{q}", &source(&columns, many))])
         };
         Self {
-            reserve: reserve(false),
-            reserve_many: reserve(true),
+            reserve: reserve(false, "false"),
+            reserve_many: reserve(true, "false"),
+            fresh: writer.write(super::transaction::FRESH, &[]),
+            follow: reserve(false, "true"),
             renew: renew(false),
             renew_many: renew(true),
             complete: complete(false),
