@@ -175,8 +175,8 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     if let Some(connection) = &checked.transaction {
         let body = quote!(#async_move #block);
         let parts = transaction::Parts { hidden, call, connection, output, policy: &policy_reference, body };
-        let begun = transaction::begin_and_run(parts);
-        return quote!(#policy_statement #begun);
+        let in_transaction = transaction::begin_and_run(parts);
+        return quote!(#policy_statement #in_transaction);
     }
     quote_spanned! {Span::mixed_site()=>
         #policy_statement

@@ -167,7 +167,7 @@ fn never_panics_on_noise() {
     }
 }
 
-/// Golden files: the code that five usual functions become. `UPDATE_SNAPSHOTS=1` writes them anew.
+/// Golden files: the code that six usual functions become. `UPDATE_SNAPSHOTS=1` writes them anew.
 mod snapshots {
     use super::{expand_attribute, tokens};
 
@@ -224,6 +224,15 @@ mod snapshots {
             "async fn charge(State(pool): State<Pool>, Json(order): Json<Order>, #[cfg(unix)] uid: u32) -> Reply {
                 pool.charge(order).await
             }",
+        );
+    }
+
+    #[test]
+    fn transaction() {
+        check(
+            "transaction",
+            r#"key = "order.id", transaction = tx, on_error = decide"#,
+            "async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply { pay(tx, order).await }",
         );
     }
 

@@ -101,8 +101,8 @@ impl Idempotency {
         let mut tries = 1;
         loop {
             let contended = Arc::new(AtomicBool::new(false));
-            let tried = CONTENDED.scope(Arc::clone(&contended), self.within(once(pool, &mut body))).await;
-            let error = match tried {
+            let answer = CONTENDED.scope(Arc::clone(&contended), self.within(once(pool, &mut body))).await;
+            let error = match answer {
                 Ok(value) => return Ok(value),
                 Err(Failed::Commit { error, lost }) if lost || is_contention::<D>(&error) => {
                     store_error::<D>(error).into()

@@ -255,6 +255,25 @@ impl Writer<'_> {
         )))
     }
 
+    /// `begun`: whether the record says from the beginning that an effect may have happened.
+    fn reserve(&self, many: bool, begun: &str) -> SqlStr {
+        let columns = [
+            ("key", "text"),
+            ("operation", "text"),
+            ("owner", "bytea"),
+            ("fpv", "bigint"),
+            ("fp", "bytea"),
+            ("lease", "bigint"),
+            ("unknown", "bigint"),
+        ];
+        // In the same order everywhere, so that two joined statements cannot wait for each other.
+        let order = if many { " ORDER BY q.key" } else { "" };
+        let shown = SHOWN.replace("{as_of}", "i.idempotent_now");
+        let own =
+            [("{q}", &*source(&columns, many)), ("{order}", order), ("{shown}", &shown), ("{begun}", begun)];
+        self.write(RESERVE, &own)
+    }
+
     fn change(&self, q: &str, condition: &str, deletable: &str, set: &str, recognised: &str) -> SqlStr {
         self.write(
             CHANGE,
@@ -284,29 +303,6 @@ fn source(columns: &[(&str, &str)], many: bool) -> String {
 impl Statements {
     pub(super) fn new(names: &Names, channel: &str) -> Self {
         let writer = Writer { names, channel };
-        let reserve = |many, begun| {
-            let columns = [
-                ("key", "text"),
-                ("operation", "text"),
-                ("owner", "bytea"),
-                ("fpv", "bigint"),
-                ("fp", "bytea"),
-                ("lease", "bigint"),
-                ("unknown", "bigint"),
-            ];
-            // In the same order everywhere, so that two joined statements cannot wait for each other.
-            let order = if many { " ORDER BY q.key" } else { "" };
-            let shown = SHOWN.replace("{as_of}", "i.idempotent_now");
-            writer.write(
-                RESERVE,
-                &[
-                    ("{q}", &source(&columns, many)),
-                    ("{order}", order),
-                    ("{shown}", &shown),
-                    ("{begun}", begun),
-                ],
-            )
-        };
         let renew = |many| {
             let columns = [
                 ("key", "text"),
@@ -329,10 +325,10 @@ impl Statements {
             writer.write(COMPLETE, &[("{q}", &source(&columns, many))])
         };
         Self {
-            reserve: reserve(false, "false"),
-            reserve_many: reserve(true, "false"),
+            reserve: writer.reserve(false, "false"),
+            reserve_many: writer.reserve(true, "false"),
             fresh: writer.write(super::transaction::FRESH, &[]),
-            follow: reserve(false, "true"),
+            follow: writer.reserve(false, "true"),
             renew: renew(false),
             renew_many: renew(true),
             complete: complete(false),
