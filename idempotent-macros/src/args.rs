@@ -36,12 +36,13 @@ pub(crate) struct Args {
     pub(crate) on_missing_key: Option<Value>,
     pub(crate) version: Option<Value>,
     pub(crate) detached: Option<Ident>,
+    pub(crate) transaction: Option<Value>,
     pub(crate) runtime: Option<Value>,
     /// Something was said that could not be read, perhaps the key.
     pub(crate) unreadable: bool,
 }
 
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
     "key",
     "ttl",
     "name",
@@ -56,6 +57,7 @@ const OPTIONS: [&str; 15] = [
     "on_missing_key",
     "version",
     "detached",
+    "transaction",
     "crate",
 ];
 
@@ -171,6 +173,7 @@ impl Args {
             "reconcile" => &mut self.reconcile,
             "on_missing_key" => &mut self.on_missing_key,
             "version" => &mut self.version,
+            "transaction" => &mut self.transaction,
             "crate" => &mut self.runtime,
             _ => return None,
         })
@@ -217,6 +220,7 @@ fn value(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
         "on_crash" => "\"refuse\"",
         "reconcile" => "gateway.find(&order.id)",
         "on_missing_key" => "\"error\"",
+        "transaction" => "tx",
         _ => "::my_facade::idempotent_runtime",
     };
     if !input.peek(Token![=]) {

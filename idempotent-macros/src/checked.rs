@@ -10,7 +10,7 @@ use syn::{Attribute, Token, Type};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::Function;
-use crate::suggest;
+use crate::{suggest, transaction};
 
 /// What the expansion needs to know beside the function itself.
 pub(crate) struct Checked {
@@ -25,6 +25,8 @@ pub(crate) struct Checked {
     /// What is asked before a second run: a future.
     pub(crate) reconcile: Option<TokenStream>,
     pub(crate) detached: bool,
+    /// The argument that is the caller's transaction.
+    pub(crate) transaction: Option<Ident>,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
     /// The names that the body must own, the last one first, as they are dropped.
@@ -92,7 +94,12 @@ pub(crate) struct Captured {
 /// Checks everything, so that every mistake is reported; `None` when something is missing.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Option<Checked> {
     let key = arguments::key(args, function, errors);
-    let arguments = arguments::fingerprinted(args, function, errors);
+    let transaction = transaction::argument(args, function, errors);
+    let mut arguments = arguments::fingerprinted(args, function, errors);
+    if let (Some(connection), None) = (&transaction, &args.fingerprint) {
+        // A connection says nothing about what is asked.
+        arguments.retain(|argument| *connection != argument.name);
+    }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
     let mut settings = arguments::template(key.as_ref());
     settings.extend(values::settings(args, errors));
@@ -114,6 +121,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         on_error: on_error?,
         reconcile,
         detached: args.detached.is_some(),
+        transaction,
         output,
         captured,
         rebound,

@@ -6,6 +6,7 @@ use syn::spanned::Spanned;
 
 use crate::checked::{Argument, Captured, Checked, Handle, Key, Name, OnError, Setting};
 use crate::function::{Body, Frame, Function};
+use crate::transaction;
 
 /// Input:
 /// ```text
@@ -174,6 +175,12 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let owned = owned(checked);
     let block = wrapped(&body.block, &quote!(#pin #owned));
     let async_move = quote_spanned!(Span::mixed_site().located_at(body.place)=> async move);
+    if let Some(connection) = &checked.transaction {
+        let body = quote!(#async_move #block);
+        let parts = transaction::Parts { hidden, call, connection, output, policy: &policy_reference, body };
+        let in_transaction = transaction::begin_and_run(parts);
+        return quote!(#policy_statement #in_transaction);
+    }
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
         let #begun = #begin::<#output, _>(#call, #policy_reference).await;

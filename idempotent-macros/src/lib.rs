@@ -19,6 +19,7 @@ mod skip;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 use proc_macro2::TokenStream;
 

@@ -239,6 +239,15 @@ mod snapshots {
     }
 
     #[test]
+    fn transaction() {
+        check(
+            "transaction",
+            r#"key = "order.id", transaction = tx, on_error = decide"#,
+            "async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply { pay(tx, order).await }",
+        );
+    }
+
+    #[test]
     fn boxed() {
         check(
             "boxed",

@@ -88,6 +88,9 @@ impl Attempt {
     /// It is written down before this returns, and renews the lease. From then on `on_crash = "retry_before_effects"`
     /// refuses instead of running again, and an `Err` under `on_error = "retry"` refuses instead of releasing.
     ///
+    /// In a call in a transaction of the caller's nothing is written: what the transaction does ends with it. There it only
+    /// says that something else has happened, so that an `Err` under `on_error = "retry"` refuses.
+    ///
     /// # Errors
     /// [`Error::LeaseLost`] when another attempt has taken over, and [`Error::Store`] when the store does not answer
     /// within the handle's `store_timeout`. Nothing may be done then: return the error.
@@ -144,7 +147,12 @@ impl Owned {
     }
 
     async fn begin_effects(&self) -> Result<(), Error> {
-        let Call { core, key, lease, owner, .. } = &*self.call;
+        let Call { core, key, lease, owner, in_transaction, .. } = &*self.call;
+        if *in_transaction {
+            // Its record says so from the beginning, for whoever sees it committed without a result.
+            self.effects_begun.store(true, Ordering::Release);
+            return Ok(());
+        }
         let asked = ask(core, core.settings.store_timeout, |store| store.begin_effects(key, *owner, *lease));
         match asked.await {
             Ok(Write::Applied) => {

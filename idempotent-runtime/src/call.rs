@@ -50,6 +50,8 @@ pub(crate) struct Call {
     pub(crate) on_crash: OnCrash,
     pub(crate) take_over: TakeOver,
     pub(crate) version: u32,
+    /// Whether it is made in a transaction of the caller's.
+    pub(crate) in_transaction: bool,
     /// The task in which the call was made.
     pub(crate) caller: Context,
     /// Who asked how the call comes to its result.
@@ -171,7 +173,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
 
 /// What a call gets.
 #[derive(Debug)]
-enum Judged {
+pub(crate) enum Judged {
     Begun(Begun),
     /// Nothing yet: another attempt has the key, for so long at least.
     InProgress(Duration),
@@ -179,7 +181,7 @@ enum Judged {
 
 /// Decides what a call gets from a record that it does not own. The same for every store: a store says what it holds, and
 /// here is what that means.
-fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
+pub(crate) fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
     let operation = call.key.operation().clone();
     if record.fingerprint.version() != call.fingerprint.version() {
         let reason = "its arguments were fingerprinted by another version of this library".into();
@@ -217,7 +219,7 @@ async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Opt
 
 impl Call {
     /// Whether the call is made inside the body of a call with the same key, where waiting would never end.
-    fn is_inside_itself(&self) -> bool {
+    pub(crate) fn is_inside_itself(&self) -> bool {
         let mut outer = self.caller.attempt.as_ref().and_then(Attempt::nearest);
         while let Some(attempt) = outer {
             if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {

@@ -96,6 +96,15 @@ pub enum Error {
         /// The operation that was called.
         operation: OperationName,
     },
+    /// The transaction that the call was to be a part of is not open, or not the one in which it began.
+    ///
+    /// When the body itself has ended the transaction, it has run, and what it wrote may be there without a record of it.
+    Transaction {
+        /// The operation that was called.
+        operation: OperationName,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// A step was used in a way that its record cannot hold.
     Step {
         /// The operation that was called.
@@ -124,6 +133,7 @@ impl Error {
             Self::Argument { .. } => "argument",
             Self::NoAttempt => "no-attempt",
             Self::LeaseLost { .. } => "lease-lost",
+            Self::Transaction { .. } => "transaction",
             Self::Step { .. } => "step",
         }
     }
@@ -174,6 +184,7 @@ impl Error {
             | Self::Store { operation, .. }
             | Self::Argument { operation, .. }
             | Self::LeaseLost { operation }
+            | Self::Transaction { operation, .. }
             | Self::Step { operation, .. } => {
                 Some(operation).map(|name| &**name).filter(|name| !name.is_empty())
             }
@@ -188,7 +199,7 @@ impl fmt::Display for Error {
             write!(f, "{operation}: ")?;
         }
         match self {
-            Self::NotConfigured { reason, .. } => f.write_str(reason),
+            Self::NotConfigured { reason, .. } | Self::Transaction { reason, .. } => f.write_str(reason),
             Self::MissingKey { part, .. } => write!(f, "the key part `{part}` is null or empty"),
             Self::InProgress { .. } => f.write_str("a call with this key is still in progress"),
             Self::Reentrant { .. } => f.write_str("called inside its own body for the same key"),

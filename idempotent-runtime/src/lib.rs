@@ -38,6 +38,7 @@ mod sealing;
 #[expect(missing_docs, clippy::missing_errors_doc, reason = "called by generated code only")]
 mod shim;
 mod steps;
+pub mod transaction;
 mod waiting;
 
 pub use attempt::Attempt;

@@ -16,6 +16,7 @@ use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{Policies, Prepared};
 use crate::reconcile::{Reconciled, reconcile};
 use crate::shim::{Begun, Fallible, begin, run};
+use crate::transaction::{BegunIn, TransactionConnection, begin_in, complete_in, run_in};
 
 /// An operation: a stable name, and what happens when something goes wrong. Made by
 /// [`Idempotency::operation`]; its methods are the options of the attribute.
@@ -229,6 +230,54 @@ impl<P> OperationCall<P> {
             begun => begun,
         };
         go_on(begun, self.on_error, body).await
+    }
+}
+
+impl<P> OperationCall<P> {
+    /// As [`run`](Self::run), but inside a transaction of the caller's: what `body` writes through the connection and the
+    /// record of it are one commit, and neither is there if it never comes.
+    ///
+    /// The store has to keep its records in the same database. A duplicate waits for the transaction of the first call as
+    /// long as [`wait`](Operation::wait) says (5 seconds, if nobody says anything), then replays. When `body` returns an
+    /// `Err`, what it wrote is undone, and the transaction can be used further. See the
+    /// [guide](https://github.com/idempotent-rs/idempotent/blob/main/docs/transactions.md).
+    ///
+    /// ```no_run
+    /// # use idempotent_runtime::{Error, Idempotency};
+    /// # #[cfg(feature = "postgres")]
+    /// # async fn pay(idempotency: Idempotency, pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut transaction = pool.begin().await?;
+    /// let call = idempotency.operation("charge").key("order-1");
+    /// let receipt = call.run_in(&mut transaction, async |transaction, attempt| {
+    ///     sqlx::query("UPDATE accounts SET balance = balance - 1").execute(&mut **transaction).await.unwrap();
+    ///     Ok::<_, Error>(attempt.number())
+    /// });
+    /// receipt.await?;
+    /// transaction.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), and:
+    /// * [`Error::NotConfigured`] when the store keeps no records in such a database, or the handle is disabled;
+    /// * [`Error::Transaction`] when the connection is not inside a transaction, or `body` has ended it;
+    /// * [`Error::Store`] also after the body, when the transaction cannot be completed: nothing of it may be committed then.
+    ///   One that [is retryable](Error::is_retryable) is worth another transaction.
+    pub async fn run_in<R, C, B>(self, connection: &mut C, body: B) -> R
+    where
+        R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+        P: ErrorPolicy<R::Err>,
+        C: TransactionConnection,
+        B: AsyncFnOnce(&mut C, Attempt) -> R,
+    {
+        match begin_in::<R, P, C>(self.prepared, &self.on_error, connection).await {
+            BegunIn::Answer(answer) => answer,
+            BegunIn::Run(running) => {
+                let attempt = running.attempt();
+                let answer = run_in(&running, body(&mut *connection, attempt)).await;
+                complete_in(running, &self.on_error, answer, connection).await
+            }
+        }
     }
 }
 

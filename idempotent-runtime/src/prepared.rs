@@ -19,6 +19,7 @@ use crate::key::{self, KeyParts, OperationName, RecordKey};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
+use crate::transaction;
 
 /// What an operation says about itself; what it leaves out is the handle's.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Policies {
     pub(crate) on_missing_key: OnMissingKey,
     /// Whether the application is asked before a second run.
     pub(crate) reconciles: bool,
+    /// Whether the call is made in a transaction of the caller's.
+    pub(crate) in_transaction: bool,
 }
 
 impl Policies {
@@ -42,6 +45,7 @@ impl Policies {
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
         reconciles: false,
+        in_transaction: false,
     };
 }
 
@@ -122,6 +126,11 @@ impl Prepared {
         self.0.policies.reconciles = true;
     }
 
+    /// The call is made in a transaction of the caller's.
+    pub(crate) fn in_transaction(&mut self) {
+        self.0.policies.in_transaction = true;
+    }
+
     /// The call, made in the running task.
     pub(crate) fn ready(self) -> Result<Ready, Error> {
         self.0.ready()
@@ -145,6 +154,9 @@ impl Parts {
         if self.site.is_some_and(|site| site.detached) && Handle::try_current().is_err() {
             return Err(Error::NotConfigured { operation, reason: DETACHED_NEEDS_RUNTIME });
         }
+        if core.store.is_none() && self.policies.in_transaction {
+            return Err(Error::NotConfigured { operation, reason: transaction::DISABLED });
+        }
         if core.store.is_none() {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
@@ -167,7 +179,7 @@ impl Parts {
                 };
             }
         };
-        let Policies { ttl, lease, wait, version, on_crash, reconciles, .. } = policies;
+        let Policies { ttl, lease, wait, version, on_crash, reconciles, in_transaction, .. } = policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             key,
@@ -175,7 +187,8 @@ impl Parts {
             owner: OwnerToken::random(),
             lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
             ttl: ttl.unwrap_or(defaults.ttl),
-            wait: wait.or(defaults.wait),
+            wait: wait.or(defaults.wait).or(in_transaction.then_some(transaction::WAIT)),
+            in_transaction,
             on_crash,
             take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
             version,

@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use serde::Serialize;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Owned};
 use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::error::Error;
@@ -100,7 +100,7 @@ where
         policy,
         ending: |reservation, policy, answer| {
             let answer = answer.into_result();
-            (ending_or_panic(reservation, policy, &answer), R::from_result(answer))
+            (ending_or_panic(reservation.attempt(), policy, &answer), R::from_result(answer))
         },
         stage: Stage::Body(running),
     }
@@ -186,30 +186,25 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
 /// What the end of a body does to its record, also when the application's own code panics over it: a `Serialize`, a codec
 /// or an `on_error`. The body has run to its end by then, so its value is still its caller's, and it never runs again.
 pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
-    reservation: &Reservation,
+    attempt: &Owned,
     policy: &P,
     answer: &Result<T, E>,
 ) -> Ending {
-    catch_unwind(AssertUnwindSafe(|| ending(reservation, policy, answer))).unwrap_or_else(|_| {
+    catch_unwind(AssertUnwindSafe(|| ending(attempt, policy, answer))).unwrap_or_else(|_| {
         let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
-        crate::events::not_serializable(&reservation.attempt().call, &*reason);
+        crate::events::not_serializable(&attempt.call, &*reason);
         let settled = if answer.is_ok() { Settled::NotRetained } else { Settled::Unknown };
         Ending::Settle(settled, Outcome::Unrecorded(Unrecorded::NotSerializable))
     })
 }
 
 /// What the end of a body does to its record.
-fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
-    reservation: &Reservation,
-    policy: &P,
-    answer: &Result<T, E>,
-) -> Ending {
-    let attempt = reservation.attempt();
+fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answer: &Result<T, E>) -> Ending {
     match answer {
-        Ok(value) => settle(reservation, encode(value), Settled::Completed),
+        Ok(value) => settle(attempt, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
             OnError::Replay if !attempt.passes_error_on() => {
-                settle(reservation, policy.encode(error), Settled::Failed)
+                settle(attempt, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.
             OnError::Retry | OnError::Replay if !attempt.may_have_acted() => Ending::Release,
@@ -228,11 +223,11 @@ fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
 fn settle(
-    reservation: &Reservation,
+    attempt: &Owned,
     encoded: Result<Vec<u8>, serde_json::Error>,
     settled: fn(Stored) -> Settled,
 ) -> Ending {
-    let call = &reservation.attempt().call;
+    let call = &attempt.call;
     match sealing::seal(call, encoded) {
         Ok(bytes) => {
             let stored = Stored { version: call.version, bytes: bytes.into() };

@@ -45,6 +45,7 @@ use crate::run::{Right, Run};
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;
 pub use crate::run::Running;
+pub use crate::transaction::{BegunIn, RunningIn, begin_in, complete_in, run_in};
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
 #[derive(Debug)]
@@ -283,7 +284,7 @@ fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
 }
 
 /// Reads a stored result, and tells of it if it can be given.
-fn replay<T, E, P>(stored: &crate::replay::Replay, on_error: &P) -> Result<T, E>
+pub(crate) fn replay<T, E, P>(stored: &crate::replay::Replay, on_error: &P) -> Result<T, E>
 where
     T: DeserializeOwned,
     E: From<Error>,

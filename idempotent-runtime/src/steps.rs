@@ -30,6 +30,9 @@ use crate::store::{PutStep, Step, StepState};
 /// How many times a new step lets others go first, so that parallel ones can say that they are there.
 const TURNS: usize = 4;
 
+const IN_TRANSACTION: &str = "a call with `transaction` has no steps: all that it writes is one commit; call a function of \
+                              its own for what has to be remembered apart";
+
 /// The steps of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Steps(Mutex<State>);
@@ -112,6 +115,8 @@ impl Attempt {
     /// The body's own, and before it runs:
     /// * [`Error::Step`] when the name was used before in this attempt (number it, with [`step_n`](Self::step_n)), or when
     ///   an earlier attempt has finished a step that this one has not asked for, so that it was probably renamed;
+    ///   Also in a call in a [transaction](crate::OperationCall::run_in) of the caller's, which is one commit and has no
+    ///   parts;
     /// * [`Error::LeaseLost`] when the key is another attempt's;
     /// * [`Error::Store`] when the store does not answer within the handle's `store_timeout`;
     /// * [`Error::Unreadable`] when the stored result is not of this type or `version`.
@@ -198,6 +203,9 @@ impl Asked {
     }
 
     async fn try_to_begin(&self) -> Result<Option<Arc<[u8]>>, Error> {
+        if self.attempt.call.in_transaction {
+            return Err(step_error(&self.attempt, &self.name, IN_TRANSACTION));
+        }
         if let Some(bytes) = self.attempt.steps.stored(&self.name) {
             self.keep();
             return Ok(Some(bytes));

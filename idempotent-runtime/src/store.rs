@@ -22,6 +22,8 @@ use std::time::{Duration, SystemTime};
 
 pub use async_trait::async_trait;
 
+pub use crate::transaction::Transactional;
+
 use crate::doctor::Finding;
 use crate::fingerprint::Fingerprint;
 use crate::key::RecordKey;
@@ -138,6 +140,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// changed. Empty: nothing was found.
     async fn examine(&self) -> StoreResult<Vec<Finding>> {
         Ok(Vec::new())
+    }
+
+    /// Where the records are, for calls in a transaction of the caller's. `None`: such calls are refused.
+    ///
+    /// A store that wraps another one hands this on.
+    fn transactional(&self) -> Option<Transactional> {
+        None
     }
 }
 
@@ -643,5 +652,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     async fn examine(&self) -> StoreResult<Vec<Finding>> {
         (**self).examine().await
+    }
+    fn transactional(&self) -> Option<Transactional> {
+        (**self).transactional()
     }
 }

@@ -26,6 +26,8 @@ pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "mysql")]
 pub use mysql::{MySqlStore, MySqlStoreBuilder};
 #[cfg(feature = "postgres")]
+pub(crate) use postgres::PostgresLink;
+#[cfg(feature = "postgres")]
 pub use postgres::{PostgresStore, PostgresStoreBuilder};
 #[cfg(feature = "redis")]
 pub use redis::{RedisStore, RedisStoreBuilder};

@@ -144,7 +144,7 @@ fn prepared(
 }
 
 /// The statement with its values in place of `$1`, `$2` and so on.
-fn plain(statement: &str, values: &[Value<'_>]) -> Result<String, Fault> {
+pub(super) fn plain(statement: &str, values: &[Value<'_>]) -> Result<String, Fault> {
     if values.iter().any(Value::has_nul) {
         return Err(Fault::Refused("a text with a zero character cannot be stored".into()));
     }

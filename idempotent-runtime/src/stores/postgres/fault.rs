@@ -26,7 +26,8 @@ impl From<sqlx::Error> for Fault {
 }
 
 impl Fault {
-    fn code(&self) -> Option<String> {
+    /// PostgreSQL's five letters.
+    pub(super) fn code(&self) -> Option<String> {
         match self {
             Self::Sql(sqlx::Error::Database(error)) => error.code().map(Into::into),
             _ => None,

@@ -14,6 +14,7 @@ mod record;
 mod reserve;
 mod schema;
 mod text;
+mod transaction;
 mod watch;
 
 use std::fmt;
@@ -40,8 +41,10 @@ use crate::store::{
     Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
     Settled, Step, Store, StoreError, StoreResult, Watch, Write,
 };
+use crate::transaction::Transactional;
 
 pub use self::builder::PostgresStoreBuilder;
+pub(crate) use self::transaction::PostgresLink;
 
 /// What errors and events call this store.
 const NAME: &str = "postgres";
@@ -335,6 +338,10 @@ impl Store for PostgresStore {
         let watch = watchers.watch(key);
         self.ask(Mark(key)).await.map_err(|fault| self.error(fault, false))?;
         Ok(Some(watch))
+    }
+
+    fn transactional(&self) -> Option<Transactional> {
+        Some(Transactional::postgres(self.clone()))
     }
 
     async fn examine(&self) -> StoreResult<Vec<Finding>> {

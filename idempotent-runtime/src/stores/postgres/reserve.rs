@@ -69,6 +69,18 @@ fn policy(take_over: TakeOver) -> (bool, bool) {
     }
 }
 
+/// The values of the statement that may take a record.
+pub(super) fn values<'r>(request: &'r Reserve<'_>) -> Vec<Value<'r>> {
+    let (in_doubt, with_steps) = policy(request.take_over);
+    let mut values = common(request);
+    values.extend([
+        Value::Bool(in_doubt),
+        Value::Bool(with_steps),
+        Value::Int(Some(request.max_attempts.into())),
+    ]);
+    values
+}
+
 /// [`reserve`](crate::store::Store::reserve), on any connection: one statement for a new record and for one in the way,
 /// another one for a record that is there and may be taken.
 pub(super) async fn reserve(
@@ -82,13 +94,7 @@ pub(super) async fn reserve(
         Some(Tried::Open) => {}
         Some(Tried::Changed) | None => return Err(Fault::Contended),
     }
-    let (in_doubt, with_steps) = policy(request.take_over);
-    let mut values = common(request);
-    values.extend([
-        Value::Bool(in_doubt),
-        Value::Bool(with_steps),
-        Value::Int(Some(request.max_attempts.into())),
-    ]);
+    let values = values(request);
     let rows = sql.sending.rows(connection, &sql.statements.reserve, values).await?;
     match rows.first() {
         Some(row) => answer(row, request.key),
@@ -197,7 +203,7 @@ fn by_key(rows: &[PgRow], column: usize) -> Result<HashMap<&str, &PgRow>, Fault>
 }
 
 /// What was written for this call and is running is its own; everything else stands in its way.
-fn answer(row: &PgRow, key: &RecordKey) -> Result<Reserved, Fault> {
+pub(super) fn answer(row: &PgRow, key: &RecordKey) -> Result<Reserved, Fault> {
     let written: bool = get(row, 0, "answer")?;
     let record = decode(row, 1, Some(key))?;
     Ok(match record.state {

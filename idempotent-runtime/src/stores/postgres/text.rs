@@ -79,7 +79,7 @@ seen AS MATERIALIZED (\
 got AS (\
  INSERT INTO {table} AS i ({key}, {operation}, {state}, {owner}, {attempt}, {fence}, {fingerprint_version}, \
    {fingerprint}, {version}, {effects_begun}, {watched}, {lease_until}, {created_at}, {expires_at}) \
- SELECT q.key, q.operation, 'running', q.owner, 1, {clock_micros}, q.fpv, q.fp, 1, false, false, \
+ SELECT q.key, q.operation, 'running', q.owner, 1, {clock_micros}, q.fpv, q.fp, 1, {begun}, false, \
    clock.now + q.lease * interval '1 microsecond', clock.now, \
    clock.now + (q.lease + q.unknown) * interval '1 microsecond' \
  FROM clock CROSS JOIN q \
@@ -95,7 +95,7 @@ got AS (\
     CASE WHEN v.verdict IN ('new', 'next') THEN greatest(i.{fence} + 1, {verdict_micros}) ELSE i.{fence} END, \
     CASE v.verdict WHEN 'new' THEN excluded.{fingerprint_version} ELSE i.{fingerprint_version} END, \
     CASE v.verdict WHEN 'new' THEN excluded.{fingerprint} ELSE i.{fingerprint} END, \
-    v.verdict <> 'new' AND i.{effects_begun}, \
+    {begun} OR (v.verdict <> 'new' AND i.{effects_begun}), \
     v.verdict <> 'new' AND i.{watched}, \
     CASE WHEN v.verdict <> 'over' THEN v.now + (excluded.{lease_until} - excluded.{created_at}) END, \
     CASE v.verdict WHEN 'new' THEN v.now ELSE i.{created_at} END, \
@@ -211,6 +211,9 @@ pub(super) struct Statements {
     pub(super) try_new_many: SqlStr,
     pub(super) reserve: SqlStr,
     pub(super) reserve_many: SqlStr,
+    /// For a call in a transaction of the caller's: a new record, and one after a record whose lease is over.
+    pub(super) fresh: SqlStr,
+    pub(super) follow: SqlStr,
     pub(super) renew: SqlStr,
     pub(super) renew_many: SqlStr,
     pub(super) complete: SqlStr,
@@ -269,6 +272,26 @@ impl Writer<'_> {
         )))
     }
 
+    /// `begun`: whether the record says from the beginning that an effect may have happened.
+    fn reserve(&self, template: &str, many: bool, begun: &str) -> SqlStr {
+        let columns = [
+            ("key", "text"),
+            ("operation", "text"),
+            ("owner", "bytea"),
+            ("fpv", "bigint"),
+            ("fp", "bytea"),
+            ("lease", "bigint"),
+            ("unknown", "bigint"),
+        ];
+        // In the same order everywhere, so that two joined statements cannot wait for each other.
+        let order = if many { " ORDER BY q.key" } else { "" };
+        let as_of = if template == RESERVE { "i.idempotent_now" } else { "clock.now" };
+        let shown = SHOWN.replace("{as_of}", as_of);
+        let own =
+            [("{q}", &*source(&columns, many)), ("{order}", order), ("{shown}", &shown), ("{begun}", begun)];
+        self.write(template, &own)
+    }
+
     fn change(&self, q: &str, condition: &str, deletable: &str, set: &str, recognised: &str) -> SqlStr {
         self.write(
             CHANGE,
@@ -298,23 +321,6 @@ fn source(columns: &[(&str, &str)], many: bool) -> String {
 impl Statements {
     pub(super) fn new(names: &Names, channel: &str) -> Self {
         let writer = Writer { names, channel };
-        let reserve = |template: &str, many| {
-            let columns = [
-                ("key", "text"),
-                ("operation", "text"),
-                ("owner", "bytea"),
-                ("fpv", "bigint"),
-                ("fp", "bytea"),
-                ("lease", "bigint"),
-                ("unknown", "bigint"),
-            ];
-            // In the same order everywhere, so that two joined statements cannot wait for each other.
-            let order = if many { " ORDER BY q.key" } else { "" };
-            let as_of = if template == RESERVE { "i.idempotent_now" } else { "clock.now" };
-            let shown = SHOWN.replace("{as_of}", as_of);
-            writer
-                .write(template, &[("{q}", &source(&columns, many)), ("{order}", order), ("{shown}", &shown)])
-        };
         let renew = |many| {
             let columns = [
                 ("key", "text"),
@@ -337,10 +343,12 @@ impl Statements {
             writer.write(COMPLETE, &[("{q}", &source(&columns, many))])
         };
         Self {
-            try_new: reserve(TRY, false),
-            try_new_many: reserve(TRY, true),
-            reserve: reserve(RESERVE, false),
-            reserve_many: reserve(RESERVE, true),
+            try_new: writer.reserve(TRY, false, "false"),
+            try_new_many: writer.reserve(TRY, true, "false"),
+            reserve: writer.reserve(RESERVE, false, "false"),
+            reserve_many: writer.reserve(RESERVE, true, "false"),
+            fresh: writer.write(super::transaction::FRESH, &[]),
+            follow: writer.reserve(RESERVE, false, "true"),
             renew: renew(false),
             renew_many: renew(true),
             complete: complete(false),

@@ -1,0 +1,78 @@
+async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
+    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+    let __idempotent_call = {
+        static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
+            ::core::concat!(::core::module_path!(), "::", "charge"),
+        );
+        let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
+            &__IDEMPOTENT_SITE,
+            ::idempotent_runtime::__v0_1_0::current(),
+        );
+        ::idempotent_runtime::__v0_1_0::key(
+            &mut __idempotent_call,
+            "order.id",
+            &order.id,
+        );
+        ::idempotent_runtime::__v0_1_0::argument(
+            &mut __idempotent_call,
+            "order",
+            &order,
+            &[],
+        );
+        __idempotent_call
+    };
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided::<
+        <Reply as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
+        _,
+        _,
+    >(decide);
+    match ::idempotent_runtime::__v0_1_0::begin_in::<
+        Reply,
+        _,
+        _,
+    >(__idempotent_call, &__idempotent_policy, &mut *tx)
+        .await
+    {
+        ::idempotent_runtime::__v0_1_0::BegunIn::Answer(__idempotent_answer) => {
+            __idempotent_answer
+        }
+        ::idempotent_runtime::__v0_1_0::BegunIn::Run(__idempotent_running) => {
+            let __idempotent_answer = {
+                let tx = &mut *tx;
+                ::idempotent_runtime::__v0_1_0::run_in(
+                        &__idempotent_running,
+                        async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idempotent_never: Reply = loop {};
+                                return __idempotent_never;
+                            }
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &order;
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &tx;
+                            { pay(tx, order).await }
+                        },
+                    )
+                    .await
+            };
+            ::idempotent_runtime::__v0_1_0::complete_in::<
+                Reply,
+                _,
+                _,
+            >(__idempotent_running, &__idempotent_policy, __idempotent_answer, &mut *tx)
+                .await
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `transaction = tx`: the argument that is the caller's own transaction, and the call inside it.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote_spanned;
+use syn::{Expr, Type};
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::function::Function;
+use crate::suggest;
+
+/// The argument that `transaction` names.
+pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) -> Option<Ident> {
+    let value = args.transaction.as_ref()?;
+    stands_alone(args, errors);
+    let name = match (value.string(), value.bare()) {
+        (Some(text), _) => text.value(),
+        (None, Expr::Path(path)) if path.path.get_ident().is_some() => {
+            path.path.get_ident().map(ToString::to_string).unwrap_or_default()
+        }
+        (None, other) => {
+            errors.at(
+                other,
+                "expected the name of an argument for `transaction`, for example `transaction = tx`",
+            );
+            return None;
+        }
+    };
+    let Some(binding) = function.bindings.iter().find(|binding| binding.name == name) else {
+        let names = || function.bindings.iter().map(|binding| binding.name.as_str());
+        let near = suggest::closest(&name, names()).map(|near| format!("; did you mean `{near}`?"));
+        errors.at(&value.expr, format!("no argument named `{name}`{}", near.unwrap_or_default()));
+        return None;
+    };
+    let is_exclusive =
+        matches!(&binding.whole, Some(Type::Reference(reference)) if reference.mutability.is_some());
+    if !is_exclusive {
+        errors.at(
+            &value.expr,
+            format!(
+                "`{name}` is not a `&mut` reference; the caller begins the transaction and commits it, so take \
+                 `{name}: &mut sqlx::Transaction<'_, sqlx::Postgres>` or `{name}: &mut sqlx::PgConnection`"
+            ),
+        );
+        return None;
+    }
+    Some(binding.ident.clone())
+}
+
+/// A transaction is its own lease, ends with its caller, and leaves nothing behind to ask about.
+fn stands_alone(args: &Args, errors: &mut Errors) {
+    let because = |keyword: &Ident, reason: &str| {
+        (keyword.clone(), format!("`{keyword}` and `transaction` exclude each other; {reason}"))
+    };
+    let wrong = [
+        args.lease
+            .as_ref()
+            .map(|value| because(&value.keyword, "a transaction holds its key for as long as it is open")),
+        args.on_crash.as_ref().map(|value| {
+            because(&value.keyword, "a crash rolls the transaction back, and the next call runs")
+        }),
+        args.detached.as_ref().map(|keyword| {
+            because(keyword, "the body works on the caller's connection, so it runs in the caller")
+        }),
+    ];
+    for (keyword, message) in wrong.into_iter().flatten() {
+        errors.at(&keyword, message);
+    }
+}
+
+/// What a call in a transaction is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) hidden: &'a TokenStream,
+    pub(crate) call: &'a Ident,
+    pub(crate) connection: &'a Ident,
+    pub(crate) output: &'a Type,
+    pub(crate) policy: &'a TokenStream,
+    /// `async move { …the body… }`
+    pub(crate) body: TokenStream,
+}
+
+/// Output:
+/// ```text
+/// match begin_in::<Result<Receipt, ChargeError>, _, _>(call, &Retry, &mut *tx).await {
+///     BegunIn::Answer(answer) => answer,
+///     BegunIn::Run(running) => {
+///         let answer = {
+///             let tx = &mut *tx;
+///             run_in(&running, async move { …the body… }).await
+///         };
+///         complete_in::<Result<Receipt, ChargeError>, _, _>(running, &Retry, answer, &mut *tx).await
+///     }
+/// }
+/// ```
+pub(crate) fn begin_and_run(parts: Parts<'_>) -> TokenStream {
+    let Parts { hidden, call, connection, output, policy, body } = parts;
+    let answer = Ident::new("__idempotent_answer", Span::mixed_site());
+    let running = Ident::new("__idempotent_running", Span::mixed_site());
+    quote_spanned! {Span::mixed_site()=>
+        match #hidden::begin_in::<#output, _, _>(#call, #policy, &mut *#connection).await {
+            #hidden::BegunIn::Answer(#answer) => #answer,
+            #hidden::BegunIn::Run(#running) => {
+                let #answer = {
+                    let #connection = &mut *#connection;
+                    #hidden::run_in(&#running, #body).await
+                };
+                #hidden::complete_in::<#output, _, _>(#running, #policy, #answer, &mut *#connection).await
+            }
+        }
+    }
+}

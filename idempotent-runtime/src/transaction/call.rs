@@ -1,0 +1,306 @@
+//! The life of one call in a transaction of the caller's. What stands in its way is judged as for every other call.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::{Entered, Entry, Link, TransactionConnection, Transactional, Trouble, WAIT};
+use crate::asking::after;
+use crate::attempt::{Attempt, Owned};
+use crate::call::{Begun, Call, Judged, judge};
+use crate::context::{Context, Slot};
+use crate::error::Error;
+use crate::events;
+use crate::on_error::ErrorPolicy;
+use crate::outcome::Outcome;
+use crate::prepared::{Prepared, Ready};
+use crate::replay::Replay;
+use crate::reservation::Ending;
+use crate::run::ending_or_panic;
+use crate::shim::{Fallible, refused, replay};
+use crate::store::{Settled, Store};
+
+const NO_RECORDS: &str = "the store of this handle keeps no records in a database that a transaction can be of; \
+                          `transaction` works with `PostgresStore`";
+const OTHER_DATABASE: &str = "the transaction is of another kind of database than the table of the store";
+const NOT_OPEN: &str = "the connection is not inside a transaction; begin one, and commit it after the call";
+const ENDED: &str =
+    "the body has ended the transaction of its call, so what it wrote and the record of it are not one";
+
+/// How long a waiting call pauses before it looks at a running record again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// When to ask again about a transaction of which nobody knows how long it takes.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a call in a transaction has to do after it has begun.
+#[derive(Debug)]
+pub enum BegunIn<R> {
+    /// Nothing: this is its result.
+    Answer(R),
+    /// Run the body.
+    Run(RunningIn),
+}
+
+/// The right to run a body in a transaction.
+pub struct RunningIn(Right);
+
+enum Right {
+    Protected { attempt: Arc<Owned>, records: Transactional },
+    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+}
+
+impl RunningIn {
+    /// The attempt that the body is.
+    pub(crate) fn attempt(&self) -> Attempt {
+        match &self.0 {
+            Right::Protected { attempt, .. } => Attempt::of(attempt),
+            Right::Unprotected { .. } => Attempt::UNPROTECTED,
+        }
+    }
+
+    /// Notes that the body is about to begin.
+    pub(crate) fn polling(&self) {
+        if let Right::Protected { attempt, .. } = &self.0 {
+            attempt.polling();
+        }
+    }
+
+    fn body_context(&self) -> Context {
+        match &self.0 {
+            Right::Protected { attempt, .. } => {
+                Context { handle: attempt.call.handle(), attempt: Some(Attempt::of(attempt)), slot: None }
+            }
+            Right::Unprotected { context, .. } => context.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for RunningIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningIn").finish_non_exhaustive()
+    }
+}
+
+enum Beginning {
+    Replay(Replay),
+    Run(RunningIn),
+}
+
+/// Reserves the key in the transaction, or finds the result.
+pub async fn begin_in<R, P, C>(mut prepared: Prepared, on_error: &P, connection: &mut C) -> BegunIn<R>
+where
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+    C: TransactionConnection,
+{
+    prepared.in_transaction();
+    match beginning(prepared, connection).await {
+        Ok(Beginning::Run(running)) => BegunIn::Run(running),
+        Ok(Beginning::Replay(stored)) => BegunIn::Answer(R::from_result(replay(&stored, on_error))),
+        Err(error) => BegunIn::Answer(R::from_result(Err(refused(error).into()))),
+    }
+}
+
+/// Runs the body. Its future has ended, and given back what it borrows of the transaction, when this returns.
+pub async fn run_in<F: Future>(running: &RunningIn, body: F) -> F::Output {
+    let context = running.body_context();
+    let mut body = Box::pin(body);
+    poll_fn(|cx| {
+        running.polling();
+        context.clone().enter(|| body.as_mut().poll(cx))
+    })
+    .await
+}
+
+/// Records in the transaction what the body gave, and gives it to the caller.
+pub async fn complete_in<R, P, C>(running: RunningIn, on_error: &P, answer: R, connection: &mut C) -> R
+where
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+    C: TransactionConnection,
+{
+    let (attempt, records) = match running.0 {
+        Right::Protected { attempt, records } => (attempt, records),
+        Right::Unprotected { slot, .. } => {
+            set(slot.as_deref(), Outcome::Unprotected);
+            return answer;
+        }
+    };
+    attempt.end();
+    let answer = answer.into_result();
+    let ending = ending_or_panic(&attempt, on_error, &answer);
+    let ended = match connection.link(&records) {
+        Some(mut link) => end(&attempt.call, ending, answer.is_err(), &mut *link).await,
+        None => Err(Trouble::Ended),
+    };
+    let answer = match ended {
+        Ok(outcome) => {
+            set(attempt.call.slot.as_deref(), outcome);
+            events::ended(&attempt.call, attempt.number, outcome);
+            answer
+        }
+        // The body said itself that nothing happened, and nothing will have: its transaction is of no use any more.
+        Err(trouble) if answer.is_err() && !matches!(trouble, Trouble::Ended) => {
+            note(&trouble);
+            answer
+        }
+        Err(trouble) => Err(refused(error(&attempt.call, trouble)).into()),
+    };
+    R::from_result(answer)
+}
+
+async fn beginning<C: TransactionConnection>(
+    prepared: Prepared,
+    connection: &mut C,
+) -> Result<Beginning, Error> {
+    let call = match prepared.ready()? {
+        Ready::Protected(call) => call,
+        Ready::Unprotected { context, slot, .. } => {
+            return Ok(Beginning::Run(RunningIn(Right::Unprotected { context, slot })));
+        }
+    };
+    let not_configured = |reason| Error::NotConfigured { operation: call.key.operation().clone(), reason };
+    let Some(records) = call.core.store.as_deref().and_then(Store::transactional) else {
+        return Err(not_configured(NO_RECORDS));
+    };
+    let Some(mut link) = connection.link(&records) else { return Err(not_configured(OTHER_DATABASE)) };
+    if call.is_inside_itself() {
+        return Err(Error::Reentrant { operation: call.key.operation().clone() });
+    }
+    let found = enter(&call, &mut *link).await?;
+    drop(link);
+    Ok(match found {
+        Found::Result(stored) => Beginning::Replay(stored),
+        Found::Right(attempt) => {
+            Beginning::Run(RunningIn(Right::Protected { attempt: Arc::new(attempt), records }))
+        }
+    })
+}
+
+/// What a call finds under its key.
+enum Found {
+    Result(Replay),
+    Right(Owned),
+}
+
+/// Reserves, or judges what stands in the way, for as long as the call may wait.
+async fn enter(call: &Arc<Call>, link: &mut dyn Link) -> Result<Found, Error> {
+    let wait = call.wait.unwrap_or(WAIT);
+    let deadline = after(wait);
+    let mut made = false;
+    loop {
+        let asked_at = Instant::now();
+        let entry = Entry { wait: deadline.saturating_duration_since(asked_at), ..entry(call) };
+        let (record, sees_changes) = match link.enter(&entry).await {
+            Ok(Entered::Granted(grant)) => {
+                if grant.attempt > 1 {
+                    events::taken_over(call, grant.attempt);
+                }
+                return Ok(Found::Right(Owned::new(Arc::clone(call), grant, asked_at)));
+            }
+            Ok(Entered::Held { record, sees_changes }) => (record, sees_changes),
+            Err(Trouble::NoTable(_)) if !made => {
+                made = true;
+                link.make_table().await.map_err(|source| call.store_error(source))?;
+                continue;
+            }
+            Err(trouble) => return Err(error(call, trouble)),
+        };
+        match judge(call, record)? {
+            Judged::Begun(Begun::Replay(stored)) => return Ok(Found::Result(stored)),
+            // A judgement never gives the right to run.
+            Judged::Begun(Begun::Run(_)) => {
+                return Err(Error::OutcomeUnknown { operation: call.key.operation().clone() });
+            }
+            // A call with a lease is at work. It is followed on this connection, if that would see it end.
+            Judged::InProgress(left) => {
+                if !sees_changes || Instant::now() + PAUSE >= deadline {
+                    let operation = call.key.operation().clone();
+                    return Err(Error::InProgress { operation, retry_after: left });
+                }
+                tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.5..1.0))).await;
+            }
+        }
+    }
+}
+
+fn entry(call: &Call) -> Entry<'_> {
+    Entry {
+        level: level(call),
+        key: &call.key,
+        owner: call.owner,
+        fingerprint: call.fingerprint,
+        unknown_ttl: call.lease.unknown_ttl,
+        wait: call.wait.unwrap_or(WAIT),
+        take_over: call.take_over,
+        max_attempts: call.core.settings.max_attempts,
+    }
+}
+
+/// How many calls in transactions there are around this one.
+fn level(call: &Call) -> usize {
+    let around = |call: &Call| call.caller.attempt.as_ref().and_then(Attempt::nearest).cloned();
+    let mut level = 0;
+    let mut outer = around(call);
+    while let Some(attempt) = outer {
+        level += usize::from(attempt.call.in_transaction);
+        outer = around(&attempt.call);
+    }
+    level
+}
+
+/// Settles the record, or undoes the call. After an error nothing of the call is left to be committed.
+async fn end(call: &Call, ending: Ending, failed: bool, link: &mut dyn Link) -> Result<Outcome, Trouble> {
+    let entry = entry(call);
+    let (settled, outcome) = match ending {
+        Ending::Release => return link.undo(entry.level).await.map(|()| Outcome::Executed),
+        Ending::Settle(settled, outcome) => (settled, outcome),
+    };
+    let keep = match settled {
+        Settled::Unknown => call.lease.unknown_ttl,
+        _ => call.ttl,
+    };
+    match link.settle(&entry, &settled, keep, failed).await {
+        Ok(()) => Ok(outcome),
+        Err(Trouble::Ended) => Err(Trouble::Ended),
+        Err(trouble) => {
+            // Where it is not possible, the database has given the transaction up already.
+            let _ = link.undo(entry.level).await;
+            Err(trouble)
+        }
+    }
+}
+
+fn error(call: &Call, trouble: Trouble) -> Error {
+    note(&trouble);
+    let operation = call.key.operation().clone();
+    match trouble {
+        Trouble::NotOpen => Error::Transaction { operation, reason: NOT_OPEN },
+        Trouble::Ended => Error::Transaction { operation, reason: ENDED },
+        Trouble::Busy => Error::InProgress { operation, retry_after: RETRY_AFTER },
+        Trouble::NoTable(source) | Trouble::Contended(source) | Trouble::Store(source) => {
+            call.store_error(source)
+        }
+    }
+}
+
+/// Tells the transaction around, if it is one that may begin again, that it would be worth it.
+fn note(trouble: &Trouble) {
+    #[cfg(feature = "postgres")]
+    if matches!(trouble, Trouble::Contended(_)) {
+        super::whole::note_contention();
+    }
+    let _ = trouble;
+}
+
+fn set(slot: Option<&Slot>, outcome: Outcome) {
+    if let Some(slot) = slot {
+        slot.set(outcome);
+    }
+}
