@@ -59,6 +59,12 @@ fn stands_alone(args: &Args, errors: &mut Errors) {
         args.on_crash.as_ref().map(|value| {
             because(&value.keyword, "a crash rolls the transaction back, and the next call runs")
         }),
+        args.reconcile.as_ref().map(|value| {
+            because(
+                &value.keyword,
+                "a crash rolls the transaction back, so that there is nothing to ask about",
+            )
+        }),
         args.detached.as_ref().map(|keyword| {
             because(keyword, "the body works on the caller's connection, so it runs in the caller")
         }),
