@@ -79,7 +79,7 @@ async fn exhausted_attempts_keep_their_steps_for_the_one_who_resolves() {
     store.reserve(Reserve { max_attempts: 1, ..request(&k, last) }).await.unwrap();
     let record = store.load(&k).await.unwrap().unwrap();
     assert_eq!((&record.state, record.owner), (&State::Settled(Settled::Unknown), last));
-    assert_eq!(record.steps, [step.clone()]);
+    assert_eq!(record.steps, std::slice::from_ref(&step));
 
     let by_hand = OwnerToken::random();
     let resolved = store.resolve(&k, last, by_hand, &Resolution::NotDone).await.unwrap();
