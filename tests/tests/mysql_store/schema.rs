@@ -87,6 +87,7 @@ async fn a_url_names_the_store() {
 
 #[tokio::test]
 async fn the_documentation_shows_the_table_as_it_is() {
-    let schema = MySqlStore::builder(MySqlStore::pool_for("mysql://root@localhost/t").unwrap()).schema().unwrap();
+    let schema =
+        MySqlStore::builder(MySqlStore::pool_for("mysql://root@localhost/t").unwrap()).schema().unwrap();
     assert!(include_str!("../../../docs/stores.md").contains(&schema), "docs/stores.md needs\n{schema}");
 }

@@ -130,10 +130,16 @@ impl Routine {
     fn block(self, names: &Names) -> String {
         let declare = |(name, of): &(&str, &str)| format!("DECLARE {name} {of} DEFAULT ?;");
         let parameters: Vec<String> = self.parameters().iter().map(declare).collect();
-        format!("BEGIN NOT ATOMIC
+        format!(
+            "BEGIN NOT ATOMIC
 {}
-{}END", parameters.join("
-"), self.rendered(names))
+{}END",
+            parameters.join(
+                "
+"
+            ),
+            self.rendered(names)
+        )
     }
 
     /// The name of the procedure, in quotes.
