@@ -32,6 +32,7 @@ pub(crate) struct Args {
     pub(crate) wait: Option<Value>,
     pub(crate) on_error: Option<Value>,
     pub(crate) on_crash: Option<Value>,
+    pub(crate) reconcile: Option<Value>,
     pub(crate) on_missing_key: Option<Value>,
     pub(crate) version: Option<Value>,
     pub(crate) detached: Option<Ident>,
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     pub(crate) unreadable: bool,
 }
 
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     "key",
     "ttl",
     "name",
@@ -51,6 +52,7 @@ const OPTIONS: [&str; 14] = [
     "wait",
     "on_error",
     "on_crash",
+    "reconcile",
     "on_missing_key",
     "version",
     "detached",
@@ -166,6 +168,7 @@ impl Args {
             "wait" => &mut self.wait,
             "on_error" => &mut self.on_error,
             "on_crash" => &mut self.on_crash,
+            "reconcile" => &mut self.reconcile,
             "on_missing_key" => &mut self.on_missing_key,
             "version" => &mut self.version,
             "crate" => &mut self.runtime,
@@ -212,6 +215,7 @@ fn value(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
         "store" => "self.idempotency",
         "on_error" => "\"retry\"",
         "on_crash" => "\"refuse\"",
+        "reconcile" => "gateway.find(&order.id)",
         "on_missing_key" => "\"error\"",
         _ => "::my_facade::idempotent_runtime",
     };

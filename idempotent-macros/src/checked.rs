@@ -22,6 +22,8 @@ pub(crate) struct Checked {
     pub(crate) key: Key,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) on_error: OnError,
+    /// What is asked before a second run: a future.
+    pub(crate) reconcile: Option<TokenStream>,
     pub(crate) detached: bool,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
@@ -45,6 +47,7 @@ pub(crate) enum Setting {
     OnCrash(&'static str),
     OnMissingKey(&'static str),
     Detached,
+    Reconciles,
 }
 
 pub(crate) enum Handle {
@@ -97,6 +100,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let name = name(args, function, errors);
     let handle = values::handle(args, function, errors);
     let on_error = values::on_error(args, function, errors);
+    let reconcile = values::reconcile(args, function, errors);
     let runtime = values::runtime(args, errors);
     let output = output(function, errors)?;
     let (captured, rebound) = owned(function);
@@ -108,6 +112,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         key: key?.key,
         arguments,
         on_error: on_error?,
+        reconcile,
         detached: args.detached.is_some(),
         output,
         captured,
@@ -149,15 +154,31 @@ fn output(function: &Function, errors: &mut Errors) -> Option<Type> {
         errors.at(never, "the function never returns, so there is no result to keep; return `Result<T, E>`");
         return None;
     }
-    match opaque(output) {
-        Some(span) => {
-            errors.at_span(
-                span,
-                "an opaque type cannot be read back from a store; use a concrete type in the return type",
-            );
-            None
-        }
-        None => Some(output.clone()),
+    if let Some(span) = opaque(output) {
+        errors.at_span(
+            span,
+            "an opaque type cannot be read back from a store; use a concrete type in the return type",
+        );
+        return None;
+    }
+    if let Some(span) = success(output).and_then(|ty| borrowed(quote::quote!(#ty))) {
+        errors.at_span(
+            span,
+            "a result that borrows cannot be read back from a store; return an owned type, for example `String` for `&str`",
+        );
+        return None;
+    }
+    Some(output.clone())
+}
+
+/// The `T` of a `Result<T, E>` that is written so.
+fn success(output: &Type) -> Option<&Type> {
+    let Type::Path(path) = output else { return None };
+    let last = path.path.segments.last().filter(|segment| segment.ident == "Result")?;
+    let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(ty) => Some(ty),
+        _ => None,
     }
 }
 

@@ -133,6 +133,7 @@ fn site_value(checked: &Checked, names: &Names) -> TokenStream {
         Setting::Version(version) => quote!(.version(#version)),
         Setting::Template(text) => quote!(.template(#text)),
         Setting::Detached => quote!(.detached()),
+        Setting::Reconciles => quote!(.reconciles()),
         Setting::OnCrash(variant) => {
             let variant = generated(variant);
             quote!(.on_crash(#runtime::OnCrash::#variant))
@@ -166,7 +167,9 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let begin = located(quote!(#hidden::begin), output.span());
     let run = located(quote!(#hidden::#run), output.span());
     let (policy_statement, policy) = on_error(checked, names);
-    let policy_reference = located(quote!(&#policy), policy.span());
+    // One context throughout: the compiler joins no spans of two, and points at the whole attribute instead.
+    let policy_reference = located(quote_spanned!(Span::mixed_site()=> &#policy), policy.span());
+    let reconciled = reconciled(checked, names, &policy_reference);
     let pin = pinned(checked);
     let owned = owned(checked);
     let block = wrapped(&body.block, &quote!(#pin #owned));
@@ -174,6 +177,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
         let #begun = #begin::<#output, _>(#call, #policy_reference).await;
+        #reconciled
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
@@ -183,6 +187,34 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     }
 }
 
+/// Asks the application before a second run; the arguments are only borrowed, for the body is still to come.
+///
+/// Output:
+/// ```text
+/// let begun = match begun {
+///     Begun::Run(running) if running.is_after_another() => {
+///         reconcile::<Result<Receipt, ChargeError>, _, _>(running, &Retry, gateway.find(&order.id)).await
+///     }
+///     begun => begun,
+/// };
+/// ```
+fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<TokenStream> {
+    let Names { hidden, begun, .. } = names;
+    let future = checked.reconcile.as_ref()?;
+    let running = generated("__idempotent_running");
+    let output = &checked.output;
+    let reconcile = located(quote_spanned!(Span::mixed_site()=> #hidden::reconcile), future.span());
+    Some(quote_spanned! {Span::mixed_site()=>
+        #[allow(clippy::used_underscore_binding)]
+        let #begun = match #begun {
+            #hidden::Begun::Run(#running) if #running.is_after_another() => {
+                #reconcile::<#output, _, _>(#running, #policy, #future).await
+            }
+            #begun => #begun,
+        };
+    })
+}
+
 /// The policy for a returned `Err`: a statement that makes it, and what it is then called.
 fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
     let Names { hidden, policy, .. } = names;
@@ -190,7 +222,7 @@ fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
     match &checked.on_error {
         OnError::Policy(name, place) => {
             let name = generated(name);
-            (TokenStream::new(), located(quote!(#hidden::#name), *place))
+            (TokenStream::new(), located(quote_spanned!(Span::mixed_site()=> #hidden::#name), *place))
         }
         OnError::Decide(function) => {
             let decide = quote! {#hidden::decided::<<#output as #hidden::Fallible>::Err, _, _>};

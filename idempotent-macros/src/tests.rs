@@ -167,7 +167,7 @@ fn never_panics_on_noise() {
     }
 }
 
-/// Golden files: the code that five usual functions become. `UPDATE_SNAPSHOTS=1` writes them anew.
+/// Golden files: the code that usual functions become. `UPDATE_SNAPSHOTS=1` writes them anew.
 mod snapshots {
     use super::{expand_attribute, tokens};
 
@@ -223,6 +223,17 @@ mod snapshots {
             r#"key = "*", detached, skip(pool)"#,
             "async fn charge(State(pool): State<Pool>, Json(order): Json<Order>, #[cfg(unix)] uid: u32) -> Reply {
                 pool.charge(order).await
+            }",
+        );
+    }
+
+    #[test]
+    fn reconciled() {
+        check(
+            "reconciled",
+            r#"key = "order.id", skip(gateway), reconcile = gateway.find(&order.id)"#,
+            "async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
+                gateway.charge(order).await
             }",
         );
     }

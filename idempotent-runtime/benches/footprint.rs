@@ -1,6 +1,6 @@
 //! What a record takes in memory, and how often a call allocates. Numbers, not times: they are the same in every run.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use allocation_counter::measure;
 use idempotent_runtime::Idempotency;

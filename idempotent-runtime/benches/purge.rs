@@ -1,6 +1,6 @@
 //! Removing what has expired, beside what has not; and what a replay notices of it.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ fn stall(shelf: &mut Shelf) -> (Duration, Duration) {
         done.store(true, Ordering::Release);
         let spans = replays.join().unwrap();
         let longest = spans.iter().max().copied().unwrap();
-        (longest, spans.iter().nth(spans.len() / 2).copied().unwrap())
+        (longest, spans.get(spans.len() / 2).copied().unwrap())
     })
 }
 

@@ -3,7 +3,7 @@
 //! The files are in the build directory; with `IDEMPOTENT_BENCH_DIR` in the directory that it names. It has to be on a
 //! disk: in a file system in memory, durability costs nothing.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark stops where something is wrong")]
+#![expect(clippy::unwrap_used, reason = "a benchmark stops where something is wrong")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::chance;
 use crate::idempotency::Core;
 use crate::store::{Store, StoreError, StoreErrorKind, StoreResult};
 
@@ -45,7 +46,7 @@ pub(crate) async fn ask<'a, T>(
         match answer {
             Err(error) if error.is_transient() && Handle::try_current().is_ok() => {
                 let deadline = *deadline.get_or_insert_with(|| after(patience));
-                let jittered = pause.mul_f64(rand::random_range(0.5..1.0));
+                let jittered = pause.mul_f64(chance::jitter());
                 if Instant::now() + jittered >= deadline {
                     return Err(error);
                 }

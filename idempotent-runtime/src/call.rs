@@ -79,7 +79,7 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
 
 /// Asks for the right to run, and judges what stands in the way.
 async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
-    let mut reserving = Handoff::new(&call.core.background, Box::pin(reserve(Arc::clone(call))));
+    let mut reserving = Handoff::new(call, Box::pin(reserve(Arc::clone(call))));
     let (answer, at_once) = match poll_once(&mut reserving).await {
         Poll::Ready(answer) => (answer, true),
         Poll::Pending => (reserving.await, false),

@@ -12,8 +12,10 @@ mod attempt;
 mod background;
 mod builder;
 mod call;
+mod chance;
 mod codec;
 mod context;
+#[expect(clippy::missing_errors_doc, reason = "called by generated code only")]
 mod diagnostics;
 mod doctor;
 mod downstream;

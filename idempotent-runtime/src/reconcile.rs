@@ -39,7 +39,7 @@ impl Running {
 /// Awaits `asked` under the lease of the new attempt, and goes on as it says.
 ///
 /// When it fails, panics or is dropped, the attempt has not been one: it ends uncounted, and the next call asks again.
-pub async fn reconcile<R, P, F>(mut running: Running, on_error: &P, asked: F) -> Begun<R>
+pub(crate) async fn reconcile<R, P, F>(mut running: Running, on_error: &P, asked: F) -> Begun<R>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,

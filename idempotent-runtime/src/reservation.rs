@@ -86,9 +86,9 @@ impl Reservation {
         self.phase = Phase::Ended;
         self.attempt.end();
         let attempt = Arc::clone(&self.attempt);
-        let core = &self.attempt.call.core;
-        let work = Handoff::new(&core.background, Box::pin(record(attempt, ending, self.heartbeat.take())));
-        Recording { work, patience: core.settings.store_timeout, timer: None }
+        let call = &self.attempt.call;
+        let work = Handoff::new(call, Box::pin(record(attempt, ending, self.heartbeat.take())));
+        Recording { work, patience: call.core.settings.store_timeout, timer: None }
     }
 }
 

@@ -72,6 +72,8 @@ pub struct Run<R, P, F> {
     stage: Stage<R>,
     context: Context,
     policy: P,
+    /// Knows how the result is written down, so that to be awaited asks nothing of its type.
+    ending: fn(&Reservation, &P, R) -> (Ending, R),
     // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
     body: Pin<Box<F>>,
 }
@@ -86,16 +88,25 @@ enum Stage<R> {
 }
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
-pub(crate) fn run<R, P, F: Future<Output = R>>(running: Running, policy: P, body: F) -> Run<R, P, F> {
-    Run { body: Box::pin(body), context: running.body_context(), policy, stage: Stage::Body(running) }
-}
-
-impl<R, P, F> Future for Run<R, P, F>
+pub(crate) fn run<R, P, F>(running: Running, policy: P, body: F) -> Run<R, P, F>
 where
     R: Fallible<Ok: Serialize>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
+    Run {
+        body: Box::pin(body),
+        context: running.body_context(),
+        policy,
+        ending: |reservation, policy, answer| {
+            let answer = answer.into_result();
+            (ending_or_panic(reservation, policy, &answer), R::from_result(answer))
+        },
+        stage: Stage::Body(running),
+    }
+}
+
+impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
@@ -112,16 +123,15 @@ where
                     let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
                         return Poll::Pending;
                     };
-                    let answer = answer.into_result();
                     match running.0 {
                         Right::Unprotected { slot, .. } => {
                             set(slot.as_deref(), Outcome::Unprotected);
-                            return Poll::Ready(R::from_result(answer));
+                            return Poll::Ready(answer);
                         }
                         Right::Protected(reservation) => {
-                            let ending = ending_or_panic(&reservation, &this.policy, &answer);
+                            let (ending, answer) = (this.ending)(&reservation, &this.policy, answer);
                             this.stage = Stage::Recording {
-                                answer: Some(R::from_result(answer)),
+                                answer: Some(answer),
                                 slot: reservation.attempt().call.slot.clone(),
                                 recording: reservation.end(ending),
                             };

@@ -19,14 +19,12 @@
 
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
@@ -36,6 +34,7 @@ use crate::attempt::Attempt;
 use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
+use crate::diagnostics::{Kept, ReadBack, Refusable};
 use crate::error::Error;
 use crate::events;
 use crate::idempotency::{Core, Idempotency};
@@ -45,7 +44,6 @@ use crate::run::{Right, Run};
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;
-pub use crate::reconcile::reconcile;
 pub use crate::run::Running;
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
@@ -182,7 +180,8 @@ pub fn prepare(site: &'static Site, handle: Handle) -> Prepared {
 /// The return type of an annotated function: `Result<T, E>` under any alias.
 #[diagnostic::on_unimplemented(
     message = "`#[idempotent]` needs a function that returns `Result<T, E>`, and this one returns `{Self}`",
-    label = "not a `Result`"
+    label = "not a `Result`",
+    note = "the `T` is what a duplicate gets, and the `E` is made from `idempotent_runtime::Error` when a call is refused"
 )]
 pub trait Fallible {
     type Ok;
@@ -216,32 +215,40 @@ pub enum Begun<R> {
 /// Key and fingerprint are finished before this returns, so that they take no room in the future.
 pub fn begin<R, P>(prepared: Prepared, on_error: &P) -> Begin<'_, R, P>
 where
-    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
 {
-    Begin { beginning: beginning(prepared), on_error, answer: PhantomData }
+    Begin { beginning: beginning(prepared), on_error, begun: begun::<R, P> }
 }
 
-/// The beginning of a call. Named, so that the compiler can say what is wrong with a return type without quoting it.
+/// The beginning of a call.
+///
+/// It asks nothing of its types: what a return type lacks is said where the call is made, and not again where it is
+/// awaited.
 pub struct Begin<'p, R, P> {
     beginning: BoxFuture<Result<Beginning, Error>>,
     on_error: &'p P,
-    answer: PhantomData<fn() -> R>,
+    begun: fn(Result<Beginning, Error>, &P) -> Begun<R>,
 }
 
-impl<R, P> Future for Begin<'_, R, P>
+impl<R, P> Future for Begin<'_, R, P> {
+    type Output = Begun<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
+        let beginning = ready!(self.beginning.as_mut().poll(cx));
+        Poll::Ready((self.begun)(beginning, self.on_error))
+    }
+}
+
+fn begun<R, P>(beginning: Result<Beginning, Error>, on_error: &P) -> Begun<R>
 where
     R: Fallible<Ok: DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    type Output = Begun<R>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
-        Poll::Ready(match ready!(self.beginning.as_mut().poll(cx)) {
-            Ok(Beginning::Run(running)) => Begun::Run(running),
-            Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, self.on_error))),
-            Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
-        })
+    match beginning {
+        Ok(Beginning::Run(running)) => Begun::Run(running),
+        Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
+        Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
     }
 }
 
@@ -314,7 +321,7 @@ pub(crate) fn refused(error: Error) -> Error {
 /// Runs the body and records what it gives.
 pub fn run<R, P, F>(running: Running, on_error: P, body: F) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
@@ -324,7 +331,7 @@ where
 /// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
 pub fn run_detached<R, P, F>(running: Running, on_error: P, body: F) -> Detached<R>
 where
-    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>> + Send + 'static,
+    R: Fallible<Ok: Kept + ReadBack, Err: Refusable> + Send + 'static,
     P: ErrorPolicy<R::Err> + Send + 'static,
     F: Future<Output = R> + Send + 'static,
 {
@@ -332,30 +339,33 @@ where
     let run = run(running, on_error, body).in_current_span();
     // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
     let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
-    Detached(task)
+    Detached { task, interrupted: interrupted::<R> }
 }
 
 /// The result of a body on a task of its own.
 #[derive(Debug)]
-pub struct Detached<R>(Option<JoinHandle<R>>);
+pub struct Detached<R> {
+    task: Option<JoinHandle<R>>,
+    interrupted: fn(Option<JoinError>) -> R,
+}
 
-impl<R: Fallible<Err: From<Error>>> Future for Detached<R> {
+impl<R> Future for Detached<R> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let Some(task) = &mut self.0 else {
-            let error = Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME };
-            return Poll::Ready(R::from_result(Err(refused(error).into())));
-        };
+        let Some(task) = &mut self.task else { return Poll::Ready((self.interrupted)(None)) };
         let joined = ready!(Pin::new(task).poll(cx));
-        Poll::Ready(joined.unwrap_or_else(|error| R::from_result(Err(interrupted(error).into()))))
+        Poll::Ready(joined.unwrap_or_else(|error| (self.interrupted)(Some(error))))
     }
 }
 
-/// Carries a panic of the body on to the caller. Without a panic the runtime has ended before the body.
-fn interrupted(error: JoinError) -> Error {
-    match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => refused(Error::OutcomeUnknown { operation: "".into() }),
-    }
+/// Carries a panic of the body on to the caller. Without a panic the runtime has ended before the body; without a task
+/// there was none.
+fn interrupted<R: Fallible<Err: From<Error>>>(error: Option<JoinError>) -> R {
+    let error = match error.map(JoinError::try_into_panic) {
+        Some(Ok(panic)) => std::panic::resume_unwind(panic),
+        Some(Err(_)) => Error::OutcomeUnknown { operation: "".into() },
+        None => Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME },
+    };
+    R::from_result(Err(refused(error).into()))
 }

@@ -9,6 +9,7 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::ask;
+use crate::chance;
 use crate::idempotency::Core;
 use crate::key::RecordKey;
 use crate::store::{Record, State, StoreError, Watch};
@@ -134,7 +135,7 @@ impl Post {
             if let Some(notified) = notified {
                 let _ = timeout(lease_left.min(PAUSE_BESIDE_NOTIFICATION), notified).await;
             } else {
-                sleep(lease_left.min(pause.mul_f64(rand::random_range(0.5..1.0)))).await;
+                sleep(lease_left.min(pause.mul_f64(chance::jitter()))).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

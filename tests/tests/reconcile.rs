@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Idempotency, Outcome, Reconciled, with_outcome};
+use idempotent_runtime::{Idempotency, Outcome, Reconciled, idempotent, with_outcome};
 use tests::{ChargeError, Runs, on_memory, on_memory_with, only_record, poll_times};
 
 /// A call that dies in its body.
@@ -94,4 +94,55 @@ async fn asking_happens_under_the_lease_of_the_new_attempt() {
     let second = call(&idempotency, &asked, Ok(Reconciled::Done(9)));
     assert_eq!(second.await.0, Err(ChargeError::code("in-progress")));
     assert_eq!(first.await.unwrap(), Ok(1));
+}
+
+/// As `reconcile_or_run`, but said in the attribute.
+#[idempotent(key = "id", skip(asked, found), reconcile = ask(asked, &found), name = "charge")]
+async fn annotated(id: &str, asked: &Runs, found: Found) -> Result<u32, ChargeError> {
+    // The arguments are still there, also after they were asked about.
+    drop(found);
+    Ok(2)
+}
+
+fn ask(asked: &Runs, found: &Found) -> impl Future<Output = Found> + use<> {
+    asked.count();
+    std::future::ready(found.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_attribute_asks_before_a_second_run_and_only_then() {
+    let (idempotency, _) = on_memory();
+    let asked = Runs::default();
+    let call = |found| with_outcome(annotated("fresh", &asked, found));
+    for outcome in [Outcome::Executed, Outcome::Replayed] {
+        let answer = idempotency.within(call(Ok(Reconciled::Unknown))).await;
+        assert_eq!(answer, (Ok(2), Some(outcome)));
+    }
+    assert_eq!(asked.total(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_attribute_found_is_the_result_or_lets_the_body_run_or_refuses() {
+    let unknown = Err(ChargeError::code("outcome-unknown"));
+    for (found, expected, outcome) in [
+        (Ok(Reconciled::Done(1)), Ok(1), Some(Outcome::Replayed)),
+        (Ok(Reconciled::NotDone), Ok(2), Some(Outcome::Executed)),
+        (Ok(Reconciled::Unknown), unknown, None),
+        (Err(ChargeError::GatewayDown), Err(ChargeError::GatewayDown), None),
+    ] {
+        let (idempotency, _) = on_memory();
+        let asked = Runs::default();
+        crash_of_annotated(&idempotency).await;
+        let call = with_outcome(annotated("o-1", &asked, found.clone()));
+        assert_eq!(idempotency.within(call).await, (expected, outcome), "{found:?}");
+        assert_eq!(asked.total(), 1);
+    }
+}
+
+/// A call of `annotated` that dies in its body.
+async fn crash_of_annotated(idempotency: &Idempotency) {
+    let call = idempotency.operation("charge").key("o-1").argument("id", "o-1");
+    let hung = call.run(|_| std::future::pending::<Result<u32, ChargeError>>());
+    assert!(tokio::time::timeout(Duration::from_millis(1), hung).await.is_err());
+    idempotency.shutdown().await;
 }

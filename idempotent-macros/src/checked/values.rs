@@ -30,6 +30,7 @@ pub(super) fn settings(args: &Args, errors: &mut Errors) -> Vec<Setting> {
     settings.extend(choice(args.on_crash.as_ref(), &ON_CRASH, errors).map(Setting::OnCrash));
     settings.extend(choice(args.on_missing_key.as_ref(), &ON_MISSING_KEY, errors).map(Setting::OnMissingKey));
     settings.extend(args.detached.as_ref().map(|_| Setting::Detached));
+    settings.extend(args.reconcile.as_ref().map(|_| Setting::Reconciles));
     settings
 }
 
@@ -130,6 +131,27 @@ pub(super) fn on_error(args: &Args, function: &Function, errors: &mut Errors) ->
             None
         }
         (None, decide) => Some(OnError::Decide(in_body(decide.to_token_stream(), function))),
+    }
+}
+
+/// `reconcile = expr`, a future: the runtime awaits it, so nothing in it has to.
+pub(super) fn reconcile(args: &Args, function: &Function, errors: &mut Errors) -> Option<TokenStream> {
+    let value = args.reconcile.as_ref()?;
+    reconcile_or_on_crash(args, errors);
+    control_flow::refuse_outside_blocks("reconcile", value.expr.to_token_stream(), errors);
+    if let literal @ Expr::Lit(_) = value.bare() {
+        errors.at(literal, "expected an expression that gives a future for `reconcile`, for example `reconcile = gateway.find(&order.id)`");
+    }
+    Some(in_body(value.bare().to_token_stream(), function))
+}
+
+/// Both say what follows a crash.
+fn reconcile_or_on_crash(args: &Args, errors: &mut Errors) {
+    if let (Some(_), Some(on_crash)) = (&args.reconcile, &args.on_crash) {
+        errors.at(
+            &on_crash.keyword,
+            "`on_crash` and `reconcile` exclude each other; `reconcile` already says what follows a crash",
+        );
     }
 }
 

@@ -1,5 +1,12 @@
 //! What the benchmarks call: an order of 200 bytes of JSON, answered by a receipt of 300.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a benchmark stops where something is not as expected"
+)]
+
 use idempotent_runtime::{Error, Idempotency, idempotent};
 use serde::{Deserialize, Serialize};
 

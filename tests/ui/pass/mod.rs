@@ -84,6 +84,7 @@ pub mod receiver_mut_self;
 pub mod receiver_partly_moved;
 pub mod receiver_smart_pointers;
 pub mod receiver_typed;
+pub mod reconcile;
 pub mod recursion;
 pub mod reexported;
 pub mod references;

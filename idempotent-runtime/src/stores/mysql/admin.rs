@@ -115,6 +115,10 @@ fn hex(bytes: &[u8]) -> String {
 
 fn cursor(text: &str) -> Option<(i64, Vec<u8>)> {
     let (created_at, key) = text.split_once(':')?;
+    // A number may begin with a sign, and a byte may not.
+    if !key.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let key = key.as_bytes().chunks(2).map(|pair| if pair.len() == 2 { byte(pair) } else { None });
     Some((created_at.parse().ok()?, key.collect::<Option<_>>()?))

@@ -61,9 +61,10 @@ const TRIES: usize = 10;
 /// * **MariaDB since 10.5.** What the tests run on is 10.11. **MySQL 8** gets the same statements as stored procedures;
 ///   they keep to what its manual says, and the tests run them as procedures on MariaDB, but **no test has run on a
 ///   MySQL server**.
-/// * **One round trip for every operation**, once a connection has prepared it. The statements of an operation travel
-///   together and run on the server in one transaction, which is over when the answer comes: no connection, transaction
-///   or lock is held while a body runs, or by a caller who has gone away.
+/// * **One round trip for an operation**, once a connection has prepared it; two for a take-over and what else needs a
+///   closer look at a record that is there. The statements of an operation travel together and run on the server in one
+///   transaction, which is over when the answer comes: no connection, transaction or lock is held while a body runs, or
+///   by a caller who has gone away.
 /// * **Replays neither lock nor write.** What a settled or living record answers is read without a lock.
 /// * **The server's clock** judges leases and ttls, in microseconds, taken after the record is locked. Setting that clock
 ///   moves them; it never lets a stale owner write.
@@ -71,7 +72,8 @@ const TRIES: usize = 10;
 ///   replica that lags, forgets reservations. [`examine`](Store::examine) says what it can find out about that.
 /// * **Keys are bytes.** No collation makes two keys one.
 /// * **Fences** grow with every grant, across generations too, as long as the server's clock is not set back between
-///   the deletion of a record and its next generation.
+///   the deletion of a record and its next generation, and no reservation stalls inside the server for longer than a
+///   whole other call on its key takes.
 /// * **Results** may be as long as the server's `max_allowed_packet`, less 16 KiB; all steps of a record together too.
 /// * **Waiting is polling.** The server has no notifications.
 /// * **What cannot be read is left alone.** It answers [`Unreadable`](crate::store::StoreErrorKind::Unreadable), and a list leaves it

@@ -94,7 +94,8 @@ impl PostgresStoreBuilder {
     }
 
     /// How full, in percent, the pages of a new table are made by insertion; the rest is for the results, so that writing
-    /// one stays on its page. Default: 50, for results of about the size of a row (200 bytes). Between 10 and 100.
+    /// one stays on its page. Default: 50, for results of about the size of a row (200 bytes); 30 where calls are joined
+    /// by [`batch`](Self::batch). Between 10 and 100.
     pub fn fill_factor(mut self, percent: u8) -> Self {
         self.fillfactor = percent.clamp(10, 100);
         self

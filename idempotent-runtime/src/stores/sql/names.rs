@@ -113,6 +113,7 @@ impl Names {
     }
 
     /// Whether a column has a name that begins with `prefix`.
+    #[cfg(feature = "mysql")]
     pub(crate) fn has_prefix(&self, prefix: &str) -> bool {
         self.columns.iter().any(|(_, _, name)| name.starts_with(prefix))
     }
