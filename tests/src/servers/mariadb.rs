@@ -28,7 +28,15 @@ impl MariaDb {
     pub fn start_with(options: &[&str]) -> Self {
         let folder = Folder::new("mariadb");
         let data = format!("--datadir={}", folder.path().join("data").display());
-        let install = ["--no-defaults", &*data, "--auth-root-authentication-method=normal", "--skip-test-db"];
+        // Where another one starts, it deletes temporary files that are not its own.
+        let temporary = format!("--tmpdir={}", folder.path().display());
+        let install = [
+            "--no-defaults",
+            &*data,
+            &*temporary,
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+        ];
         run_as_server("mariadb-install-db", PACKAGE, [&install[..], &["--skip-name-resolve"]].concat());
         Self::start_in(folder, free_port(), options.iter().map(|option| (*option).to_owned()).collect())
     }
@@ -38,6 +46,7 @@ impl MariaDb {
         let mut arguments = vec![
             "--no-defaults".to_owned(),
             format!("--datadir={}", file("data")),
+            format!("--tmpdir={}", folder.path().display()),
             format!("--socket={}", file("socket")),
             format!("--pid-file={}", file("pid")),
             format!("--port={port}"),

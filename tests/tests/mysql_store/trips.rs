@@ -36,13 +36,14 @@ async fn every_operation_is_one_round_trip() {
         let step = Step { name: "one".into(), state: StepState::Begun };
         let reserve = store.reserve(request(&k, a));
         assert_eq!(trips(&pool, reserve).await.0, 1, "a first call");
-        assert_eq!(trips(&pool, store.reserve(request(&k, a))).await.0, 1, "the same again");
+        let closer_look = if procedures { 1 } else { 2 };
+        assert_eq!(trips(&pool, store.reserve(request(&k, a))).await.0, closer_look, "the same again");
         assert_eq!(trips(&pool, store.reserve(request(&k, b))).await.0, 1, "a busy one");
         assert_eq!(trips(&pool, store.renew(&k, a, LEASE)).await.0, 1);
         assert_eq!(trips(&pool, store.begin_effects(&k, a, LEASE)).await.0, 1);
         assert_eq!(trips(&pool, store.put_step(&k, a, &step, LEASE)).await.0, 1);
         assert_eq!(trips(&pool, store.release(&k, a, Release::Abandon)).await.0, 1);
-        assert_eq!(trips(&pool, store.reserve(request(&k, b))).await.0, 1, "a take-over");
+        assert_eq!(trips(&pool, store.reserve(request(&k, b))).await.0, closer_look, "a take-over");
         assert_eq!(trips(&pool, store.complete(&k, b, &completed("x"), KEEP)).await.0, 1);
         assert_eq!(trips(&pool, store.load(&k)).await.0, 1);
         assert_eq!(trips(&pool, store.forget(&k, b)).await.0, 1);

@@ -3,6 +3,7 @@
 mod admin;
 mod builder;
 mod doctor;
+mod fast;
 mod fault;
 mod routine;
 mod row;
@@ -19,6 +20,7 @@ use sqlx::MySqlPool;
 use sqlx::mysql::MySqlArguments;
 use tokio::sync::OnceCell;
 
+use self::fast::FastTexts;
 use self::fault::Fault;
 use self::routine::{Routine, Texts};
 use self::row::{Said, token};
@@ -40,6 +42,9 @@ const NAME: &str = "mysql";
 /// What the rest of a packet takes that a result is sent or fetched in.
 const PACKET_OVERHEAD: u64 = 16 * 1024;
 
+/// In bytes.
+const LONGEST_KEY: usize = 255;
+
 /// So often a record that was in the way may be gone again before the store gives up for now.
 const TRIES: usize = 10;
 
@@ -56,9 +61,10 @@ const TRIES: usize = 10;
 /// * **MariaDB since 10.5.** What the tests run on is 10.11. **MySQL 8** gets the same statements as stored procedures;
 ///   they keep to what its manual says, and the tests run them as procedures on MariaDB, but **no test has run on a
 ///   MySQL server**.
-/// * **One round trip for every operation**, once a connection has prepared it. The statements of an operation travel
-///   together and run on the server in one transaction, which is over when the answer comes: no connection, transaction
-///   or lock is held while a body runs, or by a caller who has gone away.
+/// * **One round trip for an operation**, once a connection has prepared it; two for a take-over and what else needs a
+///   closer look at a record that is there. The statements of an operation travel together and run on the server in one
+///   transaction, which is over when the answer comes: no connection, transaction or lock is held while a body runs, or
+///   by a caller who has gone away.
 /// * **Replays neither lock nor write.** What a settled or living record answers is read without a lock.
 /// * **The server's clock** judges leases and ttls, in microseconds, taken after the record is locked. Setting that clock
 ///   moves them; it never lets a stale owner write.
@@ -66,7 +72,8 @@ const TRIES: usize = 10;
 ///   replica that lags, forgets reservations. [`examine`](Store::examine) says what it can find out about that.
 /// * **Keys are bytes.** No collation makes two keys one.
 /// * **Fences** grow with every grant, across generations too, as long as the server's clock is not set back between
-///   the deletion of a record and its next generation.
+///   the deletion of a record and its next generation, and no reservation stalls inside the server for longer than a
+///   whole other call on its key takes.
 /// * **Results** may be as long as the server's `max_allowed_packet`, less 16 KiB; all steps of a record together too.
 /// * **Waiting is polling.** The server has no notifications.
 /// * **What cannot be read is left alone.** It answers [`Unreadable`](crate::store::StoreErrorKind::Unreadable), and a list leaves it
@@ -95,6 +102,8 @@ struct Inner {
 #[derive(Debug)]
 struct Familiar {
     texts: Texts,
+    /// Where statements commit by themselves.
+    fast: Option<FastTexts>,
     procedures: bool,
     max_result: usize,
 }
@@ -151,6 +160,7 @@ impl MySqlStore {
             let max_result = server.max_packet.saturating_sub(PACKET_OVERHEAD);
             Ok(Familiar {
                 texts: Texts::new(names, procedures),
+                fast: server.commits.then(|| FastTexts::new(names, !procedures)),
                 procedures,
                 max_result: usize::try_from(max_result).unwrap_or(usize::MAX),
             })
@@ -180,14 +190,7 @@ impl MySqlStore {
             bind(arguments, request.fingerprint.version())?;
             bind(arguments, request.fingerprint.digest().as_slice())?;
             bind_lease(arguments, request.lease)?;
-            bind(
-                arguments,
-                match request.take_over {
-                    TakeOver::BetweenSteps => 0_i64,
-                    TakeOver::BeforeEffects => 1,
-                    TakeOver::Always => 2,
-                },
-            )?;
+            bind(arguments, take_over(request.take_over))?;
             bind(arguments, i64::from(request.max_attempts))
         })
         .await
@@ -200,6 +203,9 @@ impl MySqlStore {
         lease: Lease,
         mark: bool,
     ) -> StoreResult<Write> {
+        if self.extend_fast(key, owner, lease, mark).await? {
+            return Ok(Write::Applied);
+        }
         let said = self.run(Routine::Renew, key, |arguments| {
             bind(arguments, token(&owner))?;
             bind_lease(arguments, lease)?;
@@ -216,6 +222,24 @@ impl MySqlStore {
             Said::Record(record) => Ok(Compared::Differs(Some(record))),
             _ => Err(Fault::Unreadable("answer")),
         }
+    }
+}
+
+/// Keys and operations are columns of so many bytes. The server would say so too, but not to a statement that adds a row
+/// only if there is none.
+fn check_length(key: &RecordKey) -> Result<(), Fault> {
+    if key.as_str().len() <= LONGEST_KEY && key.operation().len() <= LONGEST_KEY {
+        return Ok(());
+    }
+    Err(Fault::Refused(format!("a key and an operation have at most {LONGEST_KEY} bytes")))
+}
+
+/// As the statements know it.
+fn take_over(policy: TakeOver) -> i64 {
+    match policy {
+        TakeOver::BetweenSteps => 0,
+        TakeOver::BeforeEffects => 1,
+        TakeOver::Always => 2,
     }
 }
 
@@ -255,6 +279,10 @@ impl Store for MySqlStore {
     }
 
     async fn reserve(&self, request: Reserve<'_>) -> StoreResult<Reserved> {
+        check_length(request.key)?;
+        if let Some(reserved) = self.reserve_fast(&request).await.map_err(|fault| fault.into_error(true))? {
+            return Ok(reserved);
+        }
         for _ in 0..TRIES {
             match self.try_reserve(&request).await.map_err(|fault| fault.into_error(true))? {
                 Said::Granted(grant) => return Ok(Reserved::Granted(grant)),
@@ -281,6 +309,9 @@ impl Store for MySqlStore {
         settled: &Settled,
         keep: Duration,
     ) -> StoreResult<Write> {
+        if self.complete_fast(key, owner, settled, keep).await? {
+            return Ok(Write::Applied);
+        }
         let said = self.run(Routine::Complete, key, |arguments| {
             bind(arguments, token(&owner))?;
             bind_settled(arguments, Some(settled))?;

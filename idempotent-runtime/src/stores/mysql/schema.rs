@@ -1,5 +1,7 @@
 //! The table, and finding out whether it is there and ours.
 
+use std::collections::HashMap;
+
 use sqlx::MySqlPool;
 use sqlx::mysql::{MySqlArguments, MySqlRow};
 
@@ -49,16 +51,25 @@ pub(super) struct Server {
     pub(super) maria: bool,
     pub(super) version: (u32, u32, u32),
     pub(super) max_packet: u64,
+    /// Whether statements commit by themselves, and are logged as the rows that they change.
+    pub(super) commits: bool,
 }
 
 impl Server {
     /// Asks the server, and refuses one that is too old.
     pub(super) async fn ask(pool: &MySqlPool) -> Result<Self, Fault> {
-        let text = "SELECT VERSION(), CAST(@@max_allowed_packet AS SIGNED)".into();
+        // Not by name, since some servers have not all of them.
+        let text = "SHOW VARIABLES WHERE Variable_name IN \
+            ('version', 'max_allowed_packet', 'autocommit', 'log_bin', 'binlog_format')"
+            .into();
         let rows = ask(pool, &text, &MySqlArguments::default()).await?;
-        let row = rows.first().ok_or(Fault::Unreadable("version"))?;
-        let packet: i64 = get(row, 1, "max_allowed_packet")?;
-        Self::parse(get(row, 0, "version")?, packet.unsigned_abs())
+        let rows = rows.iter().map(|row| Ok((get(row, 0, "variable")?, get(row, 1, "variable")?)));
+        let variables: HashMap<String, String> = rows.collect::<Result<_, Fault>>()?;
+        let variable = |name| variables.get(name).map_or("", String::as_str);
+        let packet = variable("max_allowed_packet").parse().unwrap_or(0);
+        let statements = variable("log_bin") == "ON" && variable("binlog_format") == "STATEMENT";
+        let commits = variable("autocommit") == "ON" && !statements;
+        Ok(Self { commits, ..Self::parse(variable("version"), packet)? })
     }
 
     fn parse(version: &str, max_packet: u64) -> Result<Self, Fault> {
@@ -74,7 +85,7 @@ impl Server {
                 "the server is of version {version}; the store needs MariaDB 10.5 or MySQL 8.0"
             )));
         }
-        Ok(Self { maria, version: parsed, max_packet })
+        Ok(Self { maria, version: parsed, max_packet, commits: true })
     }
 
     /// Whether the server prepares blocks of statements; otherwise they have to be stored procedures.

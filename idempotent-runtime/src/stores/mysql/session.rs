@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use sqlx::mysql::{MySqlArguments, MySqlConnection, MySqlRow};
 use sqlx::pool::PoolConnection;
+use sqlx::query::Query;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Executor, MySql, MySqlPool, Type};
 use tokio::runtime::Handle;
 
@@ -28,22 +29,47 @@ where
     arguments.add(value).map_err(|error| Fault::Sql(sqlx::Error::Encode(error)))
 }
 
+/// How a statement is sent, and what is wanted of its answers.
+type Exchange<T> = for<'c> fn(
+    &'c mut MySqlConnection,
+    Query<'static, MySql, MySqlArguments>,
+) -> Pending<'c, sqlx::Result<T>>;
+type Pending<'c, T> = Pin<Box<dyn Future<Output = T> + Send + 'c>>;
+
 /// Sends one statement and gives all rows of all its answers.
-///
-/// What collided on the server, or met a connection that had been closed meanwhile, is sent again: every operation
-/// recognises itself.
 pub(super) async fn ask(
     pool: &MySqlPool,
     text: &Arc<str>,
     arguments: &MySqlArguments,
 ) -> Result<Vec<MySqlRow>, Fault> {
+    exchange(pool, text, arguments, |connection, query| connection.fetch_all(query)).await
+}
+
+/// Sends one statement that changes rows, and says how many it has found.
+pub(super) async fn tell(
+    pool: &MySqlPool,
+    text: &Arc<str>,
+    arguments: &MySqlArguments,
+) -> Result<u64, Fault> {
+    // sqlx has the server count the rows that a statement finds, whether or not it changes anything in them.
+    Ok(exchange(pool, text, arguments, |connection, query| connection.execute(query)).await?.rows_affected())
+}
+
+/// Sends one statement. What collided on the server, or met a connection that had been closed meanwhile, is sent again:
+/// every operation recognises itself.
+async fn exchange<T: Send + 'static>(
+    pool: &MySqlPool,
+    text: &Arc<str>,
+    arguments: &MySqlArguments,
+    how: Exchange<T>,
+) -> Result<T, Fault> {
     let (mut collisions, mut dead) = (0, 0);
     loop {
         let mut lent = Lent::new(pool).await?;
         let (text, arguments) = (Arc::clone(text), arguments.clone());
         let asked = Lingering::new(async move {
             let query = sqlx::query_with(AssertSqlSafe(text), arguments);
-            let answer = lent.connection()?.fetch_all(query).await.map_err(Fault::from);
+            let answer = how(lent.connection()?, query).await.map_err(Fault::from);
             lent.give_back_after(answer)
         });
         match asked.await {

@@ -107,7 +107,7 @@ impl Names {
     }
 
     /// The name of a column.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", test))]
     pub(crate) fn column(&self, column: SqlColumn) -> &str {
         self.columns.iter().find(|entry| entry.0 == column).map_or("", |entry| &entry.2)
     }
