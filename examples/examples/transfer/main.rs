@@ -118,8 +118,9 @@ async fn kill_and_let_end(arguments: &Arguments) -> Result<bool, Box<dyn StdErro
     for _ in 0..arguments.kills {
         tokio::time::sleep(Duration::from_millis(rand::random_range(20..200))).await;
         let mut killed = workers.remove(0);
-        killed.kill()?;
+        let sent = killed.kill();
         killed.wait()?;
+        sent?;
         workers.push(start(arguments)?);
     }
     let mut all_ended_well = true;
