@@ -7,6 +7,11 @@
 //!
 //! There is no lease, no heartbeat and no second connection: the lock on the record is the transaction's, and ends with it.
 
+#![cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "without a database that it works on, nothing makes these")
+)]
+
 mod call;
 mod link;
 #[cfg(feature = "postgres")]
