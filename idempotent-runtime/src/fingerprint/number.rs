@@ -107,12 +107,13 @@ impl<'t> Decimal<'t> {
         self.whole.iter().chain(self.fraction).copied().skip(self.leading_zeros).take(self.significant)
     }
 
-    /// Whether `float` is the number meant: written in its shortest form, it has these digits.
+    /// Whether `float`, which this reads as, is the number meant: it has as many digits as the float's shortest form. (The same
+    /// number of digits, not the same ones: where two are equally short and near, not every program writes the same.)
     fn is(&self, float: f64) -> bool {
         // At most: sign, 17 digits, point, `e-308`.
         let Ok(text) = Short::<32>::of(&Shortest(float)) else { return false };
         let Some(other) = text.bytes().and_then(Decimal::parse) else { return false };
-        self.negative == other.negative && self.exponent == other.exponent && self.digits().eq(other.digits())
+        self.negative == other.negative && self.significant == other.significant
     }
 }
 

@@ -72,9 +72,8 @@ impl Idempotency {
     /// arrived. What `body` writes outside of such calls would be written twice then.
     ///
     /// ```no_run
-    /// # use idempotent_runtime::{Error, Idempotency, idempotent};
     /// # #[cfg(feature = "postgres")] mod hidden {
-    /// # use super::*;
+    /// # use idempotent_runtime::{Error, Idempotency, idempotent};
     /// #[idempotent(key = "id", transaction = tx)]
     /// async fn transfer(tx: &mut sqlx::PgConnection, id: u64, cents: i64) -> Result<(), Error> {
     ///     sqlx::query("UPDATE accounts SET cents = cents - $1 WHERE id = 1").bind(cents).execute(tx).await.unwrap();

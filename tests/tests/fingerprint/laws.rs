@@ -201,3 +201,12 @@ proptest! {
         prop_assert_eq!(without(&value, &[&["a"], &["b", "a"], &["b", "c"], &["c", "b", "a"]]), of(&left));
     }
 }
+
+/// Two texts of the same float, equally short and equally near: not every program writes the same.
+#[test]
+fn a_float_between_two_shortest_texts_is_one_number() {
+    let value: Value = serde_json::from_str("-251483851687027.62").unwrap();
+    let other: Value = serde_json::from_str("-251483851687027.63").unwrap();
+    assert_eq!(of(&Precise(&value)), of(&value));
+    assert_eq!(of(&value), of(&other));
+}
