@@ -184,7 +184,7 @@ impl<P> OperationCall<P> {
         match begin::<R, P>(self.prepared, &self.on_error).await {
             Begun::Answer(answer) => answer,
             Begun::Run(running) => {
-                let body = body(running.attempt());
+                let body = Box::pin(body(running.attempt()));
                 run(running, self.on_error, body).await
             }
         }
@@ -236,7 +236,7 @@ impl<P> OperationCall<P> {
         match begun {
             Begun::Answer(answer) => answer,
             Begun::Run(running) => {
-                let body = body(running.attempt());
+                let body = Box::pin(body(running.attempt()));
                 run(running, self.on_error, body).await
             }
         }

@@ -86,14 +86,14 @@ enum Stage<R> {
 }
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
-pub(crate) fn run<R, P, F>(running: Running, policy: P, body: F) -> Run<R, P, F>
+pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
     R: Fallible<Ok: Serialize>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
     Run {
-        body: Box::pin(body),
+        body,
         context: running.body_context(),
         policy,
         ending: |reservation, policy, answer| {
