@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::chance;
 use crate::idempotency::Core;
 use crate::store::{Store, StoreError, StoreErrorKind, StoreResult};
 
@@ -38,14 +39,14 @@ pub(crate) async fn ask<'a, T>(
             Poll::Ready(answer) => answer,
             Poll::Pending if Handle::try_current().is_err() => answer.await,
             Poll::Pending => {
-                let left = *deadline.get_or_insert_with(|| Instant::now() + patience) - Instant::now();
+                let left = *deadline.get_or_insert_with(|| after(patience)) - Instant::now();
                 bounded(store, left.min(core.settings.store_timeout / 2), answer).await
             }
         };
         match answer {
             Err(error) if error.is_transient() && Handle::try_current().is_ok() => {
-                let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
-                let jittered = pause.mul_f64(rand::random_range(0.5..1.0));
+                let deadline = *deadline.get_or_insert_with(|| after(patience));
+                let jittered = pause.mul_f64(chance::jitter());
                 if Instant::now() + jittered >= deadline {
                     return Err(error);
                 }
@@ -55,6 +56,13 @@ pub(crate) async fn ask<'a, T>(
             answer => return answer,
         }
     }
+}
+
+/// The moment at which `span` has passed. A span that no clock can hold ends in thirty years, so that a setting of
+/// `Duration::MAX` means "as long as it takes".
+pub(crate) fn after(span: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(span).unwrap_or_else(|| now + Duration::from_secs(30 * 365 * 24 * 60 * 60))
 }
 
 async fn bounded<T>(store: &dyn Store, limit: Duration, answer: Asked<'_, T>) -> StoreResult<T> {

@@ -1,7 +1,7 @@
 //! One try to run a body, and what the body can ask of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -20,6 +20,8 @@ use crate::store::{Grant, Write};
 pub struct Attempt {
     /// `None` in a body that runs unprotected.
     owned: Option<Arc<Owned>>,
+    /// The protected attempt around a body that runs unprotected.
+    around: Option<Arc<Owned>>,
 }
 
 /// An attempt that was granted a record.
@@ -32,20 +34,36 @@ pub(crate) struct Owned {
     pub(crate) asked_at: Instant,
     pub(crate) steps: Steps,
     effects_begun: AtomicBool,
-    gave_error: AtomicBool,
+    /// How often the body has been polled.
+    polls: AtomicU64,
+    /// The poll during which the body was last given an error of this crate; 0: none.
+    gave_error_at: AtomicU64,
+    /// Whether the body has ended, and only its recording goes on.
+    ended: AtomicBool,
     lost: AtomicBool,
     on_lost: Notify,
 }
 
 impl Attempt {
-    pub(crate) const UNPROTECTED: Self = Self { owned: None };
+    pub(crate) const UNPROTECTED: Self = Self { owned: None, around: None };
 
-    pub(crate) fn of(owned: &Arc<Owned>) -> Self {
-        Self { owned: Some(Arc::clone(owned)) }
+    /// That of an unprotected body which is called inside the body of `outer`.
+    pub(crate) fn unprotected_in(outer: Option<&Self>) -> Self {
+        Self { owned: None, around: outer.and_then(Self::nearest).cloned() }
     }
 
+    pub(crate) fn of(owned: &Arc<Owned>) -> Self {
+        Self { owned: Some(Arc::clone(owned)), around: None }
+    }
+
+    /// This attempt if it is protected.
     pub(crate) fn owned(&self) -> Option<&Arc<Owned>> {
         self.owned.as_ref()
+    }
+
+    /// This attempt if it is protected, else the protected one around it.
+    pub(crate) fn nearest(&self) -> Option<&Arc<Owned>> {
+        self.owned.as_ref().or(self.around.as_ref())
     }
 
     /// The key of the call. `None` in a body that runs unprotected.
@@ -117,7 +135,9 @@ impl Owned {
             asked_at,
             steps: Steps::new(grant.steps),
             effects_begun: AtomicBool::new(false),
-            gave_error: AtomicBool::new(false),
+            polls: AtomicU64::new(0),
+            gave_error_at: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
             lost: AtomicBool::new(false),
             on_lost: Notify::new(),
         }
@@ -146,13 +166,30 @@ impl Owned {
         in_doubt || self.effects_begun.load(Ordering::Acquire)
     }
 
-    /// Notes that the body was given an error of this crate, which its own `Err` may be made from.
-    pub(crate) fn note_error(&self) {
-        self.gave_error.store(true, Ordering::Release);
+    /// Notes that the body is about to be polled.
+    pub(crate) fn polling(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn gave_error(&self) -> bool {
-        self.gave_error.load(Ordering::Acquire)
+    /// Notes that the body was given an error of this crate.
+    pub(crate) fn note_error(&self) {
+        self.gave_error_at.store(self.polls.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether the body was given an error of this crate and ended right then, without waiting for anything in between:
+    /// its own `Err` is then made from that error. One that the body has dealt with and gone on from is another matter.
+    pub(crate) fn passes_error_on(&self) -> bool {
+        let at = self.gave_error_at.load(Ordering::Relaxed);
+        at > 0 && at == self.polls.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the body has ended.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Tells the body that the key may be another attempt's.

@@ -2,10 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
+
+use crate::call::Call;
 
 /// A future that owns all it needs, so that it can go on elsewhere.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -27,11 +30,16 @@ impl Background {
         self.0.track_future(work)
     }
 
+    /// How many are at work.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Waits until nothing is at work.
     pub(crate) async fn drain(&self) {
+        // A closed tracker takes new tasks as well. Opened again, it would never wake another who waits beside this one.
         self.0.close();
         self.0.wait().await;
-        self.0.reopen();
     }
 }
 
@@ -39,12 +47,14 @@ impl Background {
 /// dropped there.
 pub(crate) struct Handoff<T: Send + 'static> {
     work: Option<BoxFuture<T>>,
-    background: Background,
+    /// Whose background it is. The call, and not the background itself: all calls of a handle share the count of that, and
+    /// threads would wait for each other to change it.
+    call: Arc<Call>,
 }
 
 impl<T: Send + 'static> Handoff<T> {
-    pub(crate) fn new(background: &Background, work: BoxFuture<T>) -> Self {
-        Self { work: Some(work), background: background.clone() }
+    pub(crate) fn new(call: &Arc<Call>, work: BoxFuture<T>) -> Self {
+        Self { work: Some(work), call: Arc::clone(call) }
     }
 }
 
@@ -64,7 +74,7 @@ impl<T: Send + 'static> Future for Handoff<T> {
 impl<T: Send + 'static> Drop for Handoff<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            self.background.spawn(async move { drop(work.await) });
+            self.call.core.background.spawn(async move { drop(work.await) });
         }
     }
 }

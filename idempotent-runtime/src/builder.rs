@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::codec::Codec;
 use crate::idempotency::{Idempotency, ReplayInfo, Settings};
 use crate::key;
+use crate::prepared::SHORTEST;
 use crate::store::{Lease, Store};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -163,8 +164,7 @@ impl IdempotencyBuilder {
             ("store_timeout", settings.store_timeout),
             ("record_patience", settings.record_patience),
         ];
-        if let Some((setting, _)) = positive.iter().find(|(_, duration)| *duration < Duration::from_millis(1))
-        {
+        if let Some((setting, _)) = positive.iter().find(|(_, duration)| *duration < SHORTEST) {
             return Err(ConfigError::TooShort { setting });
         }
         if settings.max_attempts == 0 {

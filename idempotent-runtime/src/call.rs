@@ -12,13 +12,15 @@
 //! recorded in [`Handoff`] again.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::asking::ask;
-use crate::attempt::Owned;
+use crate::asking::{after, ask, poll_once};
+use crate::attempt::{Attempt, Owned};
 use crate::background::{self, Handoff};
 use crate::context::{Context, Slot};
 use crate::error::Error;
@@ -30,7 +32,7 @@ use crate::policy::OnCrash;
 use crate::replay::Replay;
 use crate::reservation::{Reservation, give_back};
 use crate::store::{
-    Lease, OwnerToken, Record, Release, Reserve, Reserved, Settled, State, StoreError, TakeOver,
+    Lease, OwnerToken, Record, Release, Reserve, Reserved, Settled, State, Store, StoreError, TakeOver,
 };
 use crate::waiting::{self, News};
 
@@ -77,9 +79,22 @@ pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
 
 /// Asks for the right to run, and judges what stands in the way.
 async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
-    let reserving = Box::pin(reserve(Arc::clone(call)));
-    match Handoff::new(&call.core.background, reserving).await? {
-        Answer::Granted(reservation) => Ok(Judged::Begun(Begun::Run(reservation))),
+    let mut reserving = Handoff::new(call, Box::pin(reserve(Arc::clone(call))));
+    let (answer, at_once) = match poll_once(&mut reserving).await {
+        Poll::Ready(answer) => (answer, true),
+        Poll::Pending => (reserving.await, false),
+    };
+    match answer? {
+        Answer::Granted(mut reservation) => {
+            if !at_once {
+                // Beside a store that takes its time a heartbeat costs nothing, and one that beats before the body begins
+                // also beats for a body that blocks its thread. It needs a turn to begin with: what a thread has spawned
+                // last, no other thread takes from it.
+                reservation.renew();
+                tokio::task::yield_now().await;
+            }
+            Ok(Judged::Begun(Begun::Run(reservation)))
+        }
         Answer::Held(record) => judge(call, record),
     }
 }
@@ -121,8 +136,21 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         take_over: call.take_over,
         max_attempts: core.settings.max_attempts,
     };
-    let asked_at = Instant::now();
-    match ask(core, core.settings.store_timeout, |store| store.reserve(request)).await {
+    // How often it was asked before the last time: one of those may have been granted, and its answer lost.
+    let asked = AtomicU32::new(0);
+    let reserve = |store| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        Store::reserve(store, request)
+    };
+    let mut asked_at = Instant::now();
+    let mut answer = ask(core, core.settings.store_timeout, reserve).await;
+    if matches!(answer, Ok(Reserved::Granted(_))) && asked_at.elapsed() >= call.lease.duration {
+        // The answer came too late to rely on: somebody may have taken over meanwhile. Asked again with the same token,
+        // the store gives a fresh lease, or tells.
+        asked_at = Instant::now();
+        answer = ask(core, core.settings.store_timeout, reserve).await;
+    }
+    match answer {
         Ok(Reserved::Granted(grant)) => {
             if grant.attempt > 1 {
                 events::taken_over(&call, grant.attempt);
@@ -132,7 +160,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         }
         Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),
         Err(error) => {
-            if error.is_transient() {
+            if error.is_transient() || asked.load(Ordering::Relaxed) > 1 {
                 // The store may have granted it all the same. Nothing has run, so it is given back.
                 give_back(&call, Release::Unused);
             }
@@ -178,7 +206,7 @@ fn judge(call: &Arc<Call>, record: Record) -> Result<Judged, Error> {
 /// Waits, if the call may, until the record is not running any more. `None`: there is no time left to wait.
 async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Option<News>, Error> {
     let (Some(wait), Ok(_)) = (call.wait, Handle::try_current()) else { return Ok(None) };
-    let deadline = *deadline.get_or_insert_with(|| Instant::now() + wait);
+    let deadline = *deadline.get_or_insert_with(|| after(wait));
     let news = waiting::news(&call.core, &call.key);
     match tokio::time::timeout_at(deadline, news).await {
         Ok(Ok(news)) => Ok(Some(news)),
@@ -190,12 +218,12 @@ async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Opt
 impl Call {
     /// Whether the call is made inside the body of a call with the same key, where waiting would never end.
     fn is_inside_itself(&self) -> bool {
-        let mut outer = self.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+        let mut outer = self.caller.attempt.as_ref().and_then(Attempt::nearest);
         while let Some(attempt) = outer {
             if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {
                 return true;
             }
-            outer = attempt.call.caller.attempt.as_ref().and_then(|attempt| attempt.owned());
+            outer = attempt.call.caller.attempt.as_ref().and_then(Attempt::nearest);
         }
         false
     }

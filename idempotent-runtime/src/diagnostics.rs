@@ -97,7 +97,7 @@ impl<T, E> Found<Result<T, E>> for Result<Reconciled<T>, E> {
     }
 }
 
-/// [`crate::reconcile::reconcile`], in a box: it is seldom needed, so it takes no room in the future of each call.
+/// `reconcile::reconcile`, in a box: it is seldom needed, so it takes no room in the future of each call.
 pub fn reconcile<R, P, F>(running: Running, on_error: &P, asked: F) -> Asking<impl Future<Output = Begun<R>>>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,

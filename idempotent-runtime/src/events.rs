@@ -4,6 +4,7 @@
 //! set.
 
 use std::error::Error;
+use std::time::Duration;
 
 use crate::call::Call;
 use crate::outcome::Outcome;
@@ -48,6 +49,14 @@ pub(crate) fn dropped(call: &Call, how: Release) {
         Release::Abandon => event!(WARN, call, "a body was dropped, or panicked, before its end"),
         Release::Forget | Release::Unused => event!(DEBUG, call, "a reservation was given back unused"),
     }
+}
+
+pub(crate) fn not_given_back(call: &Call) {
+    event!(WARN, call, "a key is left to the end of its lease: too many wait to be given back already");
+}
+
+pub(crate) fn renewal_late(call: &Call, by: Duration) {
+    event!(WARN, call, "a renewal is late: something blocks the threads of the runtime", by = ?by);
 }
 
 pub(crate) fn lease_lost(call: &Call) {

@@ -1,6 +1,7 @@
 //! Renewal of a lease, on a task of its own, for as long as the body runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -9,6 +10,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::attempt::Owned;
 use crate::events;
 use crate::store::Write;
+
+const LONGEST_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Renews while it exists.
 #[derive(Debug)]
@@ -33,18 +36,24 @@ impl Drop for Heartbeat {
 async fn beat(attempt: Arc<Owned>) {
     let call = &*attempt.call;
     let Some(store) = call.core.store.as_deref() else { return };
-    let interval = call.lease.duration / 3;
+    // Nobody lives to see a longer one, and the clock could not hold it.
+    let interval = (call.lease.duration / 3).min(LONGEST_INTERVAL);
     let started = Instant::now();
     let mut confirmed_at = attempt.asked_at;
     let mut next = confirmed_at + interval;
     while started.elapsed() < call.core.settings.max_run {
         sleep_until(next).await;
         let asked_at = Instant::now();
+        if asked_at > next + interval {
+            events::renewal_late(call, asked_at - next);
+        }
         match timeout(interval, store.renew(&call.key, call.owner, call.lease)).await {
             Ok(Ok(Write::Applied)) => {
                 confirmed_at = asked_at;
                 next = asked_at + interval;
             }
+            // The end of the body is being recorded, and is recorded.
+            Ok(Ok(Write::Lost)) if attempt.has_ended() => return,
             Ok(Ok(Write::Lost)) => {
                 events::lease_lost(call);
                 return attempt.lose();

@@ -12,8 +12,10 @@ mod attempt;
 mod background;
 mod builder;
 mod call;
+mod chance;
 mod codec;
 mod context;
+#[expect(clippy::missing_errors_doc, reason = "called by generated code only")]
 mod diagnostics;
 mod doctor;
 mod downstream;
@@ -26,6 +28,7 @@ mod operation;
 mod outcome;
 mod policy;
 mod prepared;
+mod purge;
 mod reconcile;
 mod repair;
 mod replay;
@@ -51,6 +54,7 @@ pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
 pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use purge::Purging;
 pub use reconcile::Reconciled;
 pub use steps::step;
 

@@ -181,13 +181,8 @@ impl<P> OperationCall<P> {
         F: Future<Output = R>,
         B: FnOnce(Attempt) -> F,
     {
-        match begin::<R, P>(self.prepared, &self.on_error).await {
-            Begun::Answer(answer) => answer,
-            Begun::Run(running) => {
-                let body = Box::pin(body(running.attempt()));
-                run(running, self.on_error, body).await
-            }
-        }
+        let begun = begin::<R, P>(self.prepared, &self.on_error).await;
+        go_on(begun, self.on_error, body).await
     }
 }
 
@@ -233,12 +228,24 @@ impl<P> OperationCall<P> {
             }
             begun => begun,
         };
-        match begun {
-            Begun::Answer(answer) => answer,
-            Begun::Run(running) => {
-                let body = Box::pin(body(running.attempt()));
-                run(running, self.on_error, body).await
-            }
+        go_on(begun, self.on_error, body).await
+    }
+}
+
+/// Gives the answer that is there, or runs the body.
+async fn go_on<R, P, F>(begun: Begun<R>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
+where
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+    F: Future<Output = R>,
+{
+    match begun {
+        Begun::Answer(answer) => answer,
+        Begun::Run(mut running) => {
+            // What the closure does before it gives its future is a part of the body.
+            running.polling();
+            let body = Box::pin(body(running.attempt()));
+            run(running, on_error, body).await
         }
     }
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
+use crate::attempt::Attempt;
+use crate::background::Background;
 use crate::call::Call;
 use crate::context::{Context, Slot};
 use crate::error::Error;
@@ -43,6 +45,9 @@ impl Policies {
     };
 }
 
+/// The shortest ttl and lease.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
+
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 const NO_HANDLE: &str = "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
@@ -66,7 +71,7 @@ struct Parts {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
 }
 
 /// What makes a call the same as another.
@@ -144,7 +149,8 @@ impl Parts {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot });
+            let background = core.background.clone();
+            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
         }
         let on_missing_key = self.policies.on_missing_key;
         let (policies, identity) = (self.policies, self.identify(&core)?);
@@ -155,7 +161,8 @@ impl Parts {
                     OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
                     OnMissingKey::Run => {
                         events::unprotected(&operation, "its key is missing");
-                        Ok(Ready::Unprotected { context: unprotected(caller), slot })
+                        let background = core.background.clone();
+                        Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
                     }
                 };
             }
@@ -192,6 +199,7 @@ impl Parts {
 
     /// What makes the call the same as another.
     fn identify(mut self: Box<Self>, core: &Core) -> Result<Identity, Error> {
+        self.check_durations()?;
         self.check_name(core)?;
         let operation = self.operation;
         let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
@@ -217,6 +225,17 @@ impl Parts {
         })
     }
 
+    /// What a handle refuses when it is built, an operation cannot ask for either: with a lease of nothing two bodies
+    /// would run beside each other, and a ttl of nothing would keep no result.
+    fn check_durations(&self) -> Result<(), Error> {
+        let Policies { ttl, lease, .. } = self.policies;
+        if [ttl, lease].into_iter().flatten().any(|duration| duration < SHORTEST) {
+            let reason = "the operation's `ttl` and `lease` must be at least a millisecond";
+            return Err(Error::NotConfigured { operation: self.operation.clone(), reason });
+        }
+        Ok(())
+    }
+
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
     fn check_name(&self, core: &Core) -> Result<(), Error> {
         if self.site.is_some_and(|site| site.is_known_to(core.id)) {
@@ -237,7 +256,7 @@ impl Parts {
 
 /// The context of a body that runs unprotected.
 fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(crate::attempt::Attempt::UNPROTECTED), ..caller }
+    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
 }
 
 impl fmt::Debug for Prepared {

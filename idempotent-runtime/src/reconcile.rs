@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
-use crate::run::{Right, Running, ending};
+use crate::run::{Right, Running, ending_or_panic};
 use crate::shim::{Begun, Fallible};
 
 /// What the application found out about an earlier attempt: the answer of a `reconcile` expression.
@@ -55,7 +55,7 @@ where
         Ok(Reconciled::Done(value)) => {
             let answer = Ok(value);
             if let Right::Protected(reservation) = running.0 {
-                let ending = ending(&reservation, on_error, &answer);
+                let ending = ending_or_panic(&reservation, on_error, &answer);
                 let slot = reservation.attempt().call.slot.clone();
                 let outcome = reservation.end(ending).await;
                 if let Some(slot) = slot {

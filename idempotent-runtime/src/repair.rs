@@ -13,8 +13,8 @@ use crate::idempotency::Idempotency;
 use crate::key::{OperationName, RecordKey};
 use crate::operation::{Operation, OperationCall};
 use crate::store::{
-    Compared, ListQuery, OwnerToken, Page, Record, Resolution, Settled, Store, StoreError, StoreErrorKind,
-    StoreResult, Stored,
+    Compared, ListQuery, OwnerToken, Page, Record, Resolution, Settled, State, Store, StoreError,
+    StoreErrorKind, StoreResult, Stored,
 };
 
 impl Idempotency {
@@ -50,10 +50,25 @@ impl Idempotency {
 
     /// Deletes a record that is not live: the next call with its key runs as if there had never been one.
     ///
+    /// A record that was seen open (running with its lease over, unknown, or not retained) is only deleted while it is open:
+    /// the result of a late owner, which still has the token that was seen, is not lost by it.
+    ///
     /// # Errors
     /// The store's own.
     pub async fn forget(&self, record: &Record) -> StoreResult<Compared> {
-        self.repaired()?.forget(&record.key, record.owner).await
+        let store = self.repaired()?;
+        if matches!(record.state, State::Settled(Settled::Completed(_) | Settled::Failed(_))) {
+            return store.forget(&record.key, record.owner).await;
+        }
+        // Nothing but an open record is resolved as not done, and only finished steps are left of it then.
+        let replacement = OwnerToken::random();
+        match store.resolve(&record.key, record.owner, replacement, &Resolution::NotDone).await? {
+            Compared::Changed => match store.forget(&record.key, replacement).await? {
+                Compared::Differs(None) => Ok(Compared::Changed),
+                compared => Ok(compared),
+            },
+            differs @ Compared::Differs(_) => Ok(differs),
+        }
     }
 
     /// Deletes at most `limit` expired records, and says how many it deleted.

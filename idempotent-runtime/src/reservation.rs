@@ -1,6 +1,7 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,7 +18,10 @@ use crate::context;
 use crate::events;
 use crate::heartbeat::Heartbeat;
 use crate::outcome::{Outcome, Unrecorded};
-use crate::store::{Release, Settled, StoreResult, Write};
+use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
+
+/// How many tasks a handle may have in the background before it gives no more keys back.
+const MOST_IN_BACKGROUND: usize = 10_000;
 
 /// The right to run the body, held by one attempt.
 ///
@@ -67,10 +71,11 @@ impl Reservation {
     /// Notes that the body is about to be polled.
     pub(crate) fn polling(&mut self) {
         self.phase = Phase::Running;
+        self.attempt.polling();
     }
 
-    /// Notes that the body did not end at once: from now on its lease is renewed.
-    pub(crate) fn pending(&mut self) {
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if self.heartbeat.is_none() {
             self.heartbeat = Heartbeat::start(&self.attempt);
         }
@@ -79,10 +84,11 @@ impl Reservation {
     /// Records the end of the body.
     pub(crate) fn end(mut self, ending: Ending) -> Recording {
         self.phase = Phase::Ended;
+        self.attempt.end();
         let attempt = Arc::clone(&self.attempt);
-        let core = &self.attempt.call.core;
-        let work = Handoff::new(&core.background, Box::pin(record(attempt, ending, self.heartbeat.take())));
-        Recording { work, patience: core.settings.store_timeout, timer: None }
+        let call = &self.attempt.call;
+        let work = Handoff::new(call, Box::pin(record(attempt, ending, self.heartbeat.take())));
+        Recording { work, patience: call.core.settings.store_timeout, timer: None }
     }
 }
 
@@ -125,7 +131,13 @@ impl Drop for Reservation {
 }
 
 /// Ends an attempt in the background, for as long as the handle's patience lasts.
+///
+/// In an outage every call leaves such a task behind. Past a bound they are not worth their memory, nor the storm when the
+/// store is back: the leases end by themselves, and correctness never rests on this.
 pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
+    if call.core.background.len() >= MOST_IN_BACKGROUND {
+        return events::not_given_back(call);
+    }
     let released = release(call, how);
     call.core.background.spawn(async move {
         // Whether it succeeds is not this call's business any more: at worst the lease ends by itself.
@@ -137,7 +149,7 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
 /// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
-    let mut writing = pin!(write(call, ending));
+    let mut writing = pin!(unless_it_panics(write(call, ending)));
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -156,6 +168,20 @@ async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heart
     };
     events::ended(call, attempt.number, outcome);
     outcome
+}
+
+/// A panic of the store as an error of the store: the body has run, and its value is its caller's all the same.
+async fn unless_it_panics(
+    writing: impl Future<Output = (StoreResult<Write>, Outcome)>,
+) -> (StoreResult<Write>, Outcome) {
+    let mut writing = pin!(writing);
+    poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
+            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
+            Poll::Ready((Err(error), Outcome::Executed))
+        })
+    })
+    .await
 }
 
 /// Writes the ending, and says what it means for the caller if it is written.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -13,7 +14,7 @@ use crate::background::Background;
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
 use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
@@ -34,6 +35,7 @@ pub(crate) enum Right {
     Unprotected {
         context: Context,
         slot: Option<Arc<Slot>>,
+        background: Background,
     },
 }
 
@@ -46,11 +48,11 @@ impl Running {
         }
     }
 
-    /// The background of the handle, where there is one.
-    pub(crate) fn background(&self) -> Option<Background> {
+    /// The background of the handle.
+    pub(crate) fn background(&self) -> Background {
         match &self.0 {
-            Right::Protected(reservation) => Some(reservation.attempt().call.core.background.clone()),
-            Right::Unprotected { .. } => None,
+            Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
+            Right::Unprotected { background, .. } => background.clone(),
         }
     }
 
@@ -98,7 +100,7 @@ where
         policy,
         ending: |reservation, policy, answer| {
             let answer = answer.into_result();
-            (ending(reservation, policy, &answer), R::from_result(answer))
+            (ending_or_panic(reservation, policy, &answer), R::from_result(answer))
         },
         stage: Stage::Body(running),
     }
@@ -115,7 +117,7 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
                     running.polling();
                     let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
                     let Poll::Ready(answer) = polled else {
-                        running.pending();
+                        running.renew();
                         return Poll::Pending;
                     };
                     let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
@@ -151,15 +153,11 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
 }
 
 impl Running {
-    fn polling(&mut self) {
+    /// Notes that the body is about to begin.
+    pub(crate) fn polling(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
             reservation.polling();
         }
-    }
-
-    /// Starts to renew the lease before the body.
-    pub(crate) fn renew(&mut self) {
-        self.pending();
     }
 
     /// The error for an attempt before this one of which nobody knows what it did.
@@ -171,9 +169,10 @@ impl Running {
         refused(Error::OutcomeUnknown { operation })
     }
 
-    fn pending(&mut self) {
+    /// Renews the lease from now on.
+    pub(crate) fn renew(&mut self) {
         if let Right::Protected(reservation) = &mut self.0 {
-            reservation.pending();
+            reservation.renew();
         }
     }
 }
@@ -184,8 +183,23 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
     }
 }
 
+/// What the end of a body does to its record, also when the application's own code panics over it: a `Serialize`, a codec
+/// or an `on_error`. The body has run to its end by then, so its value is still its caller's, and it never runs again.
+pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
+    reservation: &Reservation,
+    policy: &P,
+    answer: &Result<T, E>,
+) -> Ending {
+    catch_unwind(AssertUnwindSafe(|| ending(reservation, policy, answer))).unwrap_or_else(|_| {
+        let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
+        crate::events::not_serializable(&reservation.attempt().call, &*reason);
+        let settled = if answer.is_ok() { Settled::NotRetained } else { Settled::Unknown };
+        Ending::Settle(settled, Outcome::Unrecorded(Unrecorded::NotSerializable))
+    })
+}
+
 /// What the end of a body does to its record.
-pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
+fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     reservation: &Reservation,
     policy: &P,
     answer: &Result<T, E>,
@@ -194,7 +208,7 @@ pub(crate) fn ending<T: Serialize, E, P: ErrorPolicy<E>>(
     match answer {
         Ok(value) => settle(reservation, encode(value), Settled::Completed),
         Err(error) => match policy.decide(error) {
-            OnError::Replay if !attempt.gave_error() => {
+            OnError::Replay if !attempt.passes_error_on() => {
                 settle(reservation, policy.encode(error), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.

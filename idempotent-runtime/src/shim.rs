@@ -30,6 +30,7 @@ use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
+use crate::attempt::Attempt;
 use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
@@ -271,8 +272,8 @@ fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
     Box::pin(async move {
         let begun = match ready {
             Ok(Ready::Protected(call)) => call::begin(call).await,
-            Ok(Ready::Unprotected { context, slot }) => {
-                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot })));
+            Ok(Ready::Unprotected { context, slot, background }) => {
+                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot, background })));
             }
             Err(error) => Err(error),
         };
@@ -313,7 +314,7 @@ where
 
 /// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
 pub(crate) fn refused(error: Error) -> Error {
-    if let Some(attempt) = Context::current().attempt.as_ref().and_then(|attempt| attempt.owned()) {
+    if let Some(attempt) = Context::current().attempt.as_ref().and_then(Attempt::nearest) {
         attempt.note_error();
     }
     events::refused(&error);
@@ -339,12 +340,8 @@ where
 {
     let background = running.background();
     let run = run(running, on_error, body).in_current_span();
-    let task = match (background, Runtime::try_current()) {
-        (Some(background), Ok(runtime)) => Some(runtime.spawn(background.track(run))),
-        (None, Ok(runtime)) => Some(runtime.spawn(run)),
-        // Refused before the body: dropped unpolled, the run gives its key back.
-        (_, Err(_)) => None,
-    };
+    // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
+    let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
     Detached { task, interrupted: interrupted::<R> }
 }
 

@@ -153,7 +153,7 @@ impl OwnerToken {
 
     /// A token that nobody has.
     pub fn random() -> Self {
-        Self(rand::random())
+        Self(crate::chance::token())
     }
 
     /// The token with these bytes, as a store kept it.

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::ask;
+use crate::chance;
 use crate::idempotency::Core;
 use crate::key::RecordKey;
 use crate::store::{Record, State, StoreError, Watch};
@@ -22,7 +24,7 @@ const PAUSE_BESIDE_NOTIFICATION: Duration = Duration::from_secs(2);
 pub(crate) enum News {
     /// It was settled.
     Settled(Box<Record>),
-    /// It is gone, or its lease is over: try to reserve.
+    /// It is gone, its lease is over, or it is another one: try to reserve.
     Free,
 }
 
@@ -53,7 +55,11 @@ pub(crate) async fn news(core: &Arc<Core>, key: &RecordKey) -> Result<News, Arc<
             match report {
                 Report::News(news) => return Ok(news),
                 Report::Failed(error) => return Err(error),
-                Report::Gone => break,
+                Report::Gone => {
+                    // If it is this runtime that ends, it has to get at this task too.
+                    yield_now().await;
+                    break;
+                }
                 // The sender is in `lookout`, so that this cannot fail.
                 Report::NothingYet => drop(reports.changed().await),
             }
@@ -71,6 +77,8 @@ impl Waiting {
         let lookout = Arc::new(Lookout(watch::Sender::new(Report::NothingYet)));
         lookouts.insert(Arc::clone(key.shared()), Arc::downgrade(&lookout));
         let post = Post { core: Arc::clone(core), key: key.clone(), lookout: Arc::downgrade(&lookout) };
+        // A runtime that is shutting down drops the task at once, and that takes the lock again.
+        drop(lookouts);
         tokio::spawn(post.watch());
         lookout
     }
@@ -100,6 +108,7 @@ impl Post {
     /// Looks at the record again and again. Ends early when nobody waits any more.
     async fn look_until_changed(&self) -> Report {
         let mut pause = FIRST_PAUSE;
+        let mut arguments = None;
         while self.lookout.strong_count() > 0 {
             let notified = self.notification().await;
             let record =
@@ -112,6 +121,12 @@ impl Post {
                     State::Running { lease_left, .. } if lease_left.is_zero() => {
                         return Report::News(News::Free);
                     }
+                    // Who waited for other arguments need not wait for these to end: they are refused now.
+                    State::Running { .. }
+                        if *arguments.get_or_insert(record.fingerprint) != record.fingerprint =>
+                    {
+                        return Report::News(News::Free);
+                    }
                     State::Running { lease_left, .. } => lease_left,
                     State::Settled(_) => return Report::News(News::Settled(Box::new(record))),
                 },
@@ -120,7 +135,7 @@ impl Post {
             if let Some(notified) = notified {
                 let _ = timeout(lease_left.min(PAUSE_BESIDE_NOTIFICATION), notified).await;
             } else {
-                sleep(lease_left.min(pause.mul_f64(rand::random_range(0.5..1.0)))).await;
+                sleep(lease_left.min(pause.mul_f64(chance::jitter()))).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

@@ -355,3 +355,26 @@ fn an_annotated_future_is_little_larger_than_the_plain_one() {
         "{of_annotated} against {of_plain} + {arguments} + 512"
     );
 }
+
+#[idempotent(key = "id", skip(go, runs), detached, on_missing_key = "run")]
+async fn perhaps_unprotected(
+    id: Option<u32>,
+    go: Arc<tokio::sync::Notify>,
+    runs: Runs,
+) -> Result<Option<u32>, ChargeError> {
+    go.notified().await;
+    runs.count();
+    Ok(id)
+}
+
+#[tokio::test]
+async fn a_shutdown_waits_for_a_detached_body_that_runs_unprotected() {
+    let (idempotency, _) = on_memory();
+    let (go, runs) = (Arc::new(tokio::sync::Notify::new()), Runs::default());
+    let mut call = Box::pin(idempotency.within(perhaps_unprotected(None, Arc::clone(&go), runs.clone())));
+    assert!(poll_times(call.as_mut(), 3).is_pending());
+    drop(call);
+    go.notify_one();
+    idempotency.shutdown().await;
+    assert_eq!(runs.total(), 1);
+}

@@ -214,6 +214,24 @@ fn database_and_ledger_are_two_files() {
 }
 
 #[test]
+fn a_file_that_is_no_ledger_is_left_alone_to_its_last_byte() {
+    let place = Place::new("no_ledger_without_newline");
+    let notes = place.path("notes.txt");
+    fs::write(&notes, "no newline at the end").unwrap();
+    let run = place.run_with(&["--input", &place.double_click(), "--ledger", notes.to_str().unwrap()]);
+    assert_eq!(run.status.code(), Some(2));
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "no newline at the end");
+}
+
+#[test]
+fn database_and_ledger_are_two_files_whatever_their_names() {
+    let place = Place::new("one_file_two_names");
+    let run = place.run_with(&["--input", &place.double_click(), "--ledger", "./checkout.db"]);
+    assert_eq!(run.status.code(), Some(2), "{}", run.stdout);
+    assert!(run.stderr.contains("cannot be one file"), "{}", run.stderr);
+}
+
+#[test]
 fn a_missing_input_is_named() {
     let run = Place::new("missing_input").run_with(&["--input", "no/such.jsonl"]);
     assert_eq!(run.status.code(), Some(2));

@@ -359,3 +359,90 @@ async fn an_operator_resolves_what_is_unknown() {
         assert_eq!(charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(2) }).await, expected);
     }
 }
+
+/// A value whose `Serialize` has a bug.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Explosive;
+
+impl Serialize for Explosive {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        std::panic::panic_any("a bug in `Serialize`")
+    }
+}
+
+#[tokio::test]
+async fn a_panic_over_a_result_is_no_panic_of_the_body_and_it_does_not_run_again() {
+    let (idempotency, _) = on_memory();
+    let charge = idempotency.operation("charge").on_crash(OnCrash::Retry);
+    let run = || charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(Explosive) });
+    let (result, outcome) = with_outcome(run()).await;
+    assert_eq!(result, Ok(Explosive));
+    assert_eq!(outcome, Some(Outcome::Unrecorded(Unrecorded::NotSerializable)));
+    assert_eq!(run().await, Err(ChargeError::code("result-not-retained")));
+}
+
+/// A codec with a bug.
+#[derive(Debug)]
+struct Panics;
+
+impl Codec for Panics {
+    fn encode(&self, _: &RecordKey, _: Vec<u8>) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        std::panic::panic_any("a bug in the codec")
+    }
+    fn decode(&self, _: &RecordKey, _: &[u8]) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+        Err("nothing was stored".into())
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_the_codec_leaves_a_result_that_is_not_retained() {
+    let (idempotency, _) = on_memory_with(|builder| builder.codec(Panics));
+    let charge = idempotency.operation("charge").on_crash(OnCrash::Retry);
+    let run = || charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(1) });
+    assert_eq!(run().await, Ok(1));
+    assert_eq!(run().await, Err(ChargeError::code("result-not-retained")));
+}
+
+#[tokio::test]
+async fn a_panic_of_on_error_leaves_the_outcome_unknown_and_the_error_its_callers() {
+    let (idempotency, _) = on_memory();
+    let decide = |_: &ChargeError| -> OnError { std::panic::panic_any("a bug in `on_error`") };
+    let charge = idempotency.operation("charge").on_crash(OnCrash::Retry).on_error(decide);
+    assert_eq!(charge.key("o-1").run(|_| async { DECLINED }).await, DECLINED);
+    assert_eq!(charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(2) }).await, unknown());
+}
+
+#[tokio::test]
+async fn a_panic_before_the_closure_gives_its_future_is_a_panic_of_the_body() {
+    let (idempotency, _) = on_memory();
+    let charge = idempotency.operation("charge");
+    let call = charge.key("o-1");
+    let panicked = tokio::spawn(call.run(|_| {
+        assert!(records_are_fine(), "after an effect");
+        async { Ok::<u32, ChargeError>(1) }
+    }));
+    assert!(panicked.await.unwrap_err().is_panic());
+    idempotency.shutdown().await;
+    assert_eq!(charge.key("o-1").run(|_| async { Ok::<_, ChargeError>(2) }).await, unknown());
+}
+
+#[tokio::test]
+async fn an_error_of_the_library_that_the_body_dealt_with_does_not_change_what_its_own_error_means() {
+    let (idempotency, _) = on_memory();
+    let outer = idempotency.operation("outer").replay_errors();
+    let inner = idempotency.operation("inner");
+    inner.key("k").fingerprint(&1).run(|_| async { Ok::<_, ChargeError>(1) }).await.unwrap();
+    let runs = Runs::default();
+    for _ in 0..2 {
+        let reused = inner.key("k").fingerprint(&2);
+        let result = outer.key("k").run(|_| async {
+            let ignored = reused.run(|_| async { Ok::<u32, ChargeError>(1) }).await;
+            assert_eq!(ignored, Err(ChargeError::code("key-reused")));
+            runs.count();
+            tokio::task::yield_now().await;
+            DECLINED
+        });
+        assert_eq!(result.await, DECLINED);
+    }
+    assert_eq!(runs.total(), 1, "declined is the result, and is replayed");
+}

@@ -332,3 +332,57 @@ fn a_drop_without_a_runtime_does_nothing_and_the_lease_ends_by_itself() {
     let mut duplicate = Box::pin(call().run(|_| async { Ok::<_, Error>(2) }));
     assert!(matches!(poll_times(duplicate.as_mut(), 1), std::task::Poll::Ready(Ok(2))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_whose_reply_is_lost_and_whose_repetition_is_refused_is_given_back() {
+    let store = faulty().nth(Operation::Reserve, 1, Fault::LoseReply).nth(
+        Operation::Reserve,
+        2,
+        Fault::Refuse(StoreErrorKind::Full),
+    );
+    let (idempotency, runs) = (on(&store), Runs::default());
+    assert_eq!(charge(&idempotency, &runs).await.0.unwrap_err().code(), "store-unavailable");
+    idempotency.shutdown().await;
+    assert_eq!(charge(&idempotency, &runs).await.0.unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_that_arrives_after_its_lease_is_asked_for_again() {
+    let late = Duration::from_secs(2);
+    let store = faulty().nth(Operation::Reserve, 1, Fault::DelayReply(late));
+    let idempotency = Idempotency::builder().store(store).lease(late / 2).build().unwrap();
+    let runs = Runs::default();
+    let call = || {
+        let runs = runs.clone();
+        let call = idempotency.operation("charge").on_crash(OnCrash::Retry).key("o-1");
+        call.run(move |_| async move {
+            runs.count();
+            tokio::time::sleep(10 * late).await;
+            Ok::<_, Error>(1)
+        })
+    };
+    let first = tokio::spawn(call());
+    tokio::time::sleep(late * 3 / 4).await;
+    assert_eq!(call().await.unwrap(), 1, "it took over from a lease that was over");
+    assert_eq!(first.await.unwrap().unwrap_err().code(), "in-progress");
+    assert_eq!(runs.total(), 1, "no two bodies at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_that_no_clock_can_hold_last_as_long_as_it_takes() {
+    let longest = Duration::MAX;
+    let store =
+        faulty().nth(Operation::Reserve, 1, Fault::LoseReply).nth(Operation::Complete, 1, Fault::LoseReply);
+    let builder = Idempotency::builder().store(store).ttl(longest).lease(longest).unknown_ttl(longest);
+    let builder = builder.wait(longest).max_run(longest).store_timeout(longest).record_patience(longest);
+    let idempotency = builder.build().unwrap();
+    let call = || {
+        idempotency.operation("charge").key("o-1").run(|_| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<_, Error>(1)
+        })
+    };
+    let first = tokio::spawn(call());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!((call().await.unwrap(), first.await.unwrap().unwrap()), (1, 1));
+}

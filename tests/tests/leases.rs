@@ -137,3 +137,35 @@ async fn a_lease_is_kept_to_the_millisecond() {
     let State::Running { lease_left, .. } = record.state else { panic!() };
     assert_eq!(lease_left, Duration::from_millis(1_500));
 }
+
+/// Over a store that answers at once, as memory does, a body is renewed from its first wait on; over any other from the
+/// beginning, so that a body which blocks its thread keeps its key as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_blocks_its_thread_keeps_its_key() {
+    use idempotent_runtime::testing::{Faults, Operation};
+    let lease = Duration::from_millis(300);
+    let yields = |_| sleep(Duration::from_millis(1));
+    let store =
+        Faults::new(idempotent_runtime::stores::MemoryStore::new()).before(Operation::Reserve, yields);
+    let idempotency = Idempotency::builder().store(store.clone()).lease(lease).build().unwrap();
+    let (started, running) = oneshot::channel();
+    let (finish, finished) = std::sync::mpsc::channel::<()>();
+    let call = charge(&idempotency);
+    let blocking = tokio::spawn(call.run(|attempt| async move {
+        started.send(()).unwrap();
+        finished.recv().unwrap();
+        Ok::<_, Error>(attempt.number())
+    }));
+    running.await.unwrap();
+    // Until it has been renewed beyond the end of its first lease.
+    for _ in 0..1_000 {
+        if store.count(Operation::Renew) >= 4 {
+            break;
+        }
+        sleep(lease / 10).await;
+    }
+    let duplicate = charge(&idempotency).run(|attempt| async move { Ok::<_, Error>(attempt.number()) });
+    assert_eq!(duplicate.await.unwrap_err().code(), "in-progress");
+    finish.send(()).unwrap();
+    assert_eq!(blocking.await.unwrap().unwrap(), 1);
+}

@@ -279,3 +279,23 @@ async fn an_attempt_knows_its_key_and_number_and_fence() {
     .unwrap();
     assert_eq!(idempotent_runtime::attempt().unwrap_err().code(), "no-attempt");
 }
+
+#[tokio::test]
+async fn every_finite_float_comes_back_to_the_bit() {
+    let (idempotency, _) = on_memory();
+    let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+    for number in 0..5_000 {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        let float = f64::from_bits(bits);
+        let run = || idempotency.operation("any").key(&number).run(|_| async { Ok::<_, Error>(float) });
+        if float.is_finite() {
+            assert_eq!(
+                (run().await.unwrap().to_bits(), run().await.unwrap().to_bits()),
+                (bits, bits),
+                "{float}"
+            );
+        }
+    }
+}

@@ -228,3 +228,26 @@ async fn a_call_that_was_never_polled_leaves_nothing() {
     drop(call);
     assert!(records(&store).await.is_empty());
 }
+
+#[tokio::test]
+async fn an_operation_cannot_ask_for_no_lease_or_no_ttl() {
+    let (idempotency, store) = on_memory();
+    let charge = || idempotency.operation("charge");
+    for operation in [charge().lease(Duration::ZERO), charge().ttl(Duration::from_micros(999))] {
+        let refused = operation.key("o-1").run(|_| async { Ok::<(), Error>(()) }).await.unwrap_err();
+        assert_eq!(refused.code(), "not-configured");
+        assert!(records(&store).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_call_inside_its_own_body_is_an_error_at_once_through_an_unprotected_call_too() {
+    let (idempotency, _) = on_memory_with(|builder| builder.wait(Duration::from_secs(3600)));
+    let charge = idempotency.operation("charge");
+    let unprotected = idempotency.operation("mail").on_missing_key(OnMissingKey::Run);
+    let result = charge.key("o-1").run(|_| async {
+        let inner = charge.key("o-1");
+        unprotected.key("").run(|_| inner.run(|_| async { Ok::<(), Error>(()) })).await
+    });
+    assert_eq!(result.await.unwrap_err().code(), "reentrant");
+}

@@ -69,3 +69,37 @@ async fn a_disabled_handle_has_nothing_to_repair() {
     assert!(idempotency.list(&ListQuery::default()).await.is_err());
     assert!(idempotency.purge(10).await.is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_came_after_the_look_is_not_forgotten() {
+    let (idempotency, store) = on_memory();
+    let (finish, finished) = tokio::sync::oneshot::channel::<u32>();
+    let call = idempotency.operation("charge").key("late");
+    let mut late = Box::pin(call.run(|_| async { Ok::<_, Error>(finished.await.unwrap_or_default()) }));
+    // Outside a runtime nothing renews: as if the process stood still.
+    let begun =
+        std::thread::scope(|scope| scope.spawn(|| tests::poll_times(late.as_mut(), 1).is_pending()).join());
+    assert!(begun.unwrap());
+    tokio::time::advance(Duration::from_secs(31)).await;
+    let seen = tests::only_record(&store).await;
+    assert!(seen.state.is_abandoned());
+    finish.send(7).unwrap();
+    assert_eq!(late.await.unwrap(), 7);
+    assert!(matches!(idempotency.forget(&seen).await.unwrap(), Compared::Differs(Some(_))));
+    assert_eq!(answer(&idempotency, "late").await.unwrap(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_with_finished_steps_is_forgotten_whole() {
+    let (idempotency, store) = on_memory();
+    let call = idempotency.operation("charge").key("steps");
+    let dropped = call.run(|attempt| async move {
+        attempt.step("a", || async { Ok::<u32, Error>(1) }).await?;
+        std::future::pending::<Result<u32, Error>>().await
+    });
+    assert!(tokio::time::timeout(Duration::from_millis(1), dropped).await.is_err());
+    idempotency.shutdown().await;
+    let seen = tests::only_record(&store).await;
+    assert_eq!((seen.steps.len(), idempotency.forget(&seen).await.unwrap()), (1, Compared::Changed));
+    assert!(tests::records(&store).await.is_empty());
+}

@@ -98,6 +98,29 @@ async fn a_dropped_waiter_changes_nothing() {
     assert_eq!(duplicate(idempotency, WAIT, Runs::default()).await.unwrap(), 7);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_waiter_whose_key_is_taken_for_other_arguments_is_refused_at_once() {
+    let (idempotency, _) = on_memory();
+    let hold = |argument: u32, seconds: u64, result: Result<u32, Error>| {
+        let call = idempotency.operation("charge").wait(WAIT).key("o-1").fingerprint(&argument);
+        call.run(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            result
+        })
+    };
+    let started = Instant::now();
+    let two_after_another = async {
+        assert!(hold(1, 2, Err(Error::NoAttempt)).await.is_err());
+        assert_eq!(hold(2, 5, Ok(2)).await.unwrap(), 2);
+    };
+    let waiter = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let refused = hold(1, 0, Ok(1)).await.unwrap_err();
+        assert_eq!((refused.code(), started.elapsed().as_secs()), ("key-reused", 2));
+    };
+    tokio::join!(two_after_another, waiter);
+}
+
 #[tokio::test]
 async fn a_wait_cycle_ends() {
     let (idempotency, _) = on_memory_with(|builder| builder.wait(Duration::from_millis(200)));
@@ -225,4 +248,29 @@ fn a_waiter_outlives_the_runtime_that_looked_out_for_it() {
     finish.send(Ok(7)).unwrap();
     assert_eq!(waiting.block_on(waiter).unwrap().unwrap(), 7);
     assert_eq!(first_runtime.block_on(first).unwrap().unwrap(), 7);
+}
+
+#[test]
+fn a_waiter_on_a_runtime_that_is_shutting_down_does_not_block_it() {
+    let (idempotency, _) = on_memory();
+    let mut first = Box::pin(
+        idempotency.operation("charge").key("o-1").run(|_| std::future::pending::<Result<u32, Error>>()),
+    );
+    assert!(tests::poll_times(first.as_mut(), 1).is_pending());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (started, has_started) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    let (done, is_done) = std::sync::mpsc::channel();
+    runtime.spawn(async move {
+        started.send(()).unwrap();
+        may_go.recv().unwrap();
+        let mut waiter = Box::pin(duplicate(idempotency, WAIT, Runs::default()));
+        let waits = std::future::poll_fn(|cx| std::task::Poll::Ready(waiter.as_mut().poll(cx).is_pending()));
+        done.send(waits.await).unwrap();
+    });
+    has_started.recv().unwrap();
+    runtime.shutdown_background();
+    std::thread::sleep(Duration::from_millis(50));
+    go.send(()).unwrap();
+    assert!(is_done.recv_timeout(Duration::from_secs(20)).expect("the worker is not stuck"));
 }

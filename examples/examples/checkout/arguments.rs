@@ -42,6 +42,9 @@ To start over, delete the database and the ledger.
 Exit code: 0 when no order was charged twice (always 0 with --unprotected), 1 when one was,
 2 when a file or an argument is unusable.";
 
+/// Charges in the middle of a database would destroy it.
+pub(crate) const ONE_FILE: &str = "the database and the ledger cannot be one file";
+
 /// The files of one run.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -67,7 +70,7 @@ impl Arguments {
         let ledger = self.ledger.clone().unwrap_or_else(beside);
 
         if database == ledger {
-            return Err("the database and the ledger cannot be one file");
+            return Err(ONE_FILE);
         }
         Ok(Files {
             input: self.input.clone().unwrap_or_else(|| examples.join("data/payments.jsonl")),

@@ -30,9 +30,28 @@ impl Ledger {
     /// Opens the ledger, and makes it if there is none.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let ledger = Self { path: path.to_owned(), file: open(path).map_err(naming(path))? };
+        if !ledger.file.metadata()?.is_file() {
+            let reason = format!("{} is no file that charges can be kept in", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
         // Whatever is in the way (the input, say, given as the ledger by mistake), it is said before anything is charged.
         ledger.balance()?;
+        ledger.end_last_line().map_err(naming(path))?;
         Ok(ledger)
+    }
+
+    /// A line that was cut short must not swallow the next one.
+    fn end_last_line(&self) -> io::Result<()> {
+        let mut file = &self.file;
+        if file.metadata()?.len() > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a charge, and returns when a power cut could not undo it.
@@ -67,17 +86,7 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
-    // A line that was cut short must not swallow the next one.
-    if file.metadata()?.len() > 0 {
-        let mut last = [0];
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            file.write_all(b"\n")?;
-        }
-    }
-    Ok(file)
+    OpenOptions::new().create(true).read(true).append(true).open(path)
 }
 
 fn naming(path: &Path) -> impl Fn(io::Error) -> io::Error {

@@ -29,7 +29,7 @@ use clap::Parser;
 use idempotent_runtime::Idempotency;
 use idempotent_runtime::stores::SqliteStore;
 
-use crate::arguments::{Arguments, Files};
+use crate::arguments::{Arguments, Files, ONE_FILE};
 use crate::gateway::Gateway;
 use crate::input::Input;
 use crate::ledger::Ledger;
@@ -57,6 +57,12 @@ async fn checkout(arguments: &Arguments) -> Result<ExitCode, Box<dyn Error>> {
     let files = arguments.files()?;
     let input = Input::read(&files.input)?;
     let ledger = Arc::new(open_ledger(&files)?);
+    // There is a ledger by now, so this also sees through links and through another way to write the name.
+    if let Some(database) = &files.database
+        && database.canonicalize().ok() == Some(files.ledger.canonicalize()?)
+    {
+        return Err(ONE_FILE.into());
+    }
 
     let idempotency = match &files.database {
         Some(database) => protected_by(database).await?,

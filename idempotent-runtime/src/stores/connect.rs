@@ -7,7 +7,24 @@ use crate::doctor::{Finding, Severity};
 use crate::store::{Store, StoreError};
 
 /// The schemes, and the feature that each needs.
-const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
+const SCHEMES: &[(&str, &str)] = &[
+    ("memory", "memory"),
+    ("sqlite", "sqlite"),
+    ("redis", "redis"),
+    ("redis+unix", "redis"),
+    ("redis-sentinel", "redis"),
+    ("redis-cluster", "redis"),
+    ("valkey", "redis"),
+    ("rediss", "redis-tls-rustls"),
+    ("rediss-sentinel", "redis-tls-rustls"),
+    ("rediss-cluster", "redis-tls-rustls"),
+    ("valkeys", "redis-tls-rustls"),
+    ("dynamodb", "dynamodb"),
+    ("postgresql", "postgres"),
+    ("postgres", "postgres"),
+    ("mysql", "mysql"),
+    ("mariadb", "mysql"),
+];
 
 /// Connects to the store that `url` names, creates its schema if it is missing, and examines it.
 ///
@@ -15,6 +32,10 @@ const SCHEMES: &[(&str, &str)] = &[("memory", "memory"), ("sqlite", "sqlite")];
 /// | --- | --- |
 /// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
 /// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
+/// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | [`RedisStore`](crate::stores::RedisStore) |
+/// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
+/// | `postgres://user@host/database` | [`PostgresStore`](crate::stores::PostgresStore) |
+/// | `mysql://user:password@host/database`, `mariadb://…` | [`MySqlStore`](crate::stores::MySqlStore) |
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -53,6 +74,20 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             }
             Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
         }
+        #[cfg(feature = "redis")]
+        "redis" | "redis+unix" | "redis-sentinel" | "redis-cluster" | "valkey" => {
+            Ok(Arc::new(crate::stores::RedisStore::open(url).await?))
+        }
+        #[cfg(feature = "redis-tls-rustls")]
+        "rediss" | "rediss-sentinel" | "rediss-cluster" | "valkeys" => {
+            Ok(Arc::new(crate::stores::RedisStore::open(url).await?))
+        }
+        #[cfg(feature = "dynamodb")]
+        "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(crate::stores::PostgresStore::connect(url).await?)),
+        #[cfg(feature = "mysql")]
+        "mysql" | "mariadb" => Ok(Arc::new(crate::stores::MySqlStore::connect(url).await?)),
         scheme => Err(unknown(scheme)),
     }
 }

@@ -7,5 +7,6 @@ mod clock;
 pub mod conformance;
 mod faults;
 
+pub use crate::chance::seeded::seed_this_thread;
 pub use clock::ManualClock;
 pub use faults::{Call, Fault, Faults, Operation};

@@ -2,6 +2,13 @@
 //!
 //! A test that needs a server and finds none fails and says what to install; it is never skipped.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
+pub mod mariadb;
+pub mod pgbouncer;
+pub mod postgres;
+pub mod redis;
+
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
@@ -114,6 +121,17 @@ pub fn run_as_server<A: AsRef<OsStr>>(program: &str, package: &str, arguments: i
     let output = as_nobody().arg(find(program, package)).args(arguments).output().expect("setpriv runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} failed: {said}{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// Gives a file to the user that the servers run as.
+///
+/// # Panics
+/// When this process is root and cannot.
+pub fn give_to_servers(file: &Path) {
+    if is_root() {
+        let owned = Command::new("chown").arg("nobody:nogroup").arg(file).status();
+        assert!(owned.is_ok_and(|status| status.success()), "root can give a file away");
+    }
 }
 
 fn is_root() -> bool {

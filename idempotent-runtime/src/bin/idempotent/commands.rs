@@ -8,7 +8,7 @@ use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
     Compared, ListQuery, OwnerToken, Record, Resolution, Settled, Store, Stored,
 };
-use idempotent_runtime::{Severity, stores};
+use idempotent_runtime::{Idempotency, Severity, stores};
 
 use crate::arguments::{Arguments, Command, List, Resolve};
 use crate::show::{Format, show_finding, show_record};
@@ -28,8 +28,8 @@ pub(crate) async fn run(arguments: Arguments) -> Done {
         Command::List(query) => list(&store, query, format).await,
         Command::Resolve(resolve) => settle(&store, resolve, format).await,
         Command::Forget { key, seen } => {
-            let Some((key, seen)) = see(&store, &key, seen.as_deref()).await? else { return Ok(false) };
-            Ok(told(store.forget(&key, seen).await?, "forgotten", format))
+            let Some(record) = see(&store, &key, seen.as_deref()).await? else { return Ok(false) };
+            Ok(told(Idempotency::new(store).forget(&record).await?, "forgotten", format))
         }
         Command::Purge { limit } => purge(&store, limit).await,
         Command::Doctor => doctor(&store, format).await,
@@ -75,10 +75,10 @@ async fn settle(store: &Arc<dyn Store>, resolve: Resolve, format: Format) -> Don
         }
         None => Resolution::NotDone,
     };
-    let Some((key, seen)) = see(store, &resolve.key, resolve.seen.as_deref()).await? else {
+    let Some(record) = see(store, &resolve.key, resolve.seen.as_deref()).await? else {
         return Ok(false);
     };
-    let resolved = store.resolve(&key, seen, OwnerToken::random(), &resolution).await?;
+    let resolved = store.resolve(&record.key, record.owner, OwnerToken::random(), &resolution).await?;
     Ok(told(resolved, "resolved", format))
 }
 
@@ -106,18 +106,18 @@ async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
     Ok(!findings.iter().any(|finding| finding.severity == Severity::Breaks))
 }
 
-/// The record, and the token to compare with: the one that was seen before, or the one that is there now.
+/// The record as it is now, with the token that was seen before, if one was.
 async fn see(
     store: &Arc<dyn Store>,
     key: &str,
     seen: Option<&str>,
-) -> Result<Option<(RecordKey, OwnerToken)>, Box<dyn Error>> {
-    let Some(record) = load(store, key).await? else { return Ok(None) };
-    let seen = match seen {
-        Some(seen) => token(seen).ok_or("`--seen` is the 32 hex digits that `inspect` shows as the owner")?,
-        None => record.owner,
-    };
-    Ok(Some((record.key, seen)))
+) -> Result<Option<Record>, Box<dyn Error>> {
+    let Some(mut record) = load(store, key).await? else { return Ok(None) };
+    if let Some(seen) = seen {
+        record.owner =
+            token(seen).ok_or("`--seen` is the 32 hex digits that `inspect` shows as the owner")?;
+    }
+    Ok(Some(record))
 }
 
 fn token(hex: &str) -> Option<OwnerToken> {

@@ -1,0 +1,130 @@
+//! A store by its URL.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region, SharedHttpClient};
+
+use super::DynamoDbStore;
+use crate::stores::ConnectError;
+
+/// What `dynamodb://table?region=…&endpoint=…` says; the rest comes from the environment.
+struct Address {
+    table: String,
+    region: String,
+    endpoint: Option<String>,
+}
+
+fn invalid<T>(reason: &'static str) -> Result<T, ConnectError> {
+    Err(ConnectError::Invalid { reason })
+}
+
+impl Address {
+    fn parse(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self, ConnectError> {
+        let rest = url.strip_prefix("dynamodb:").unwrap_or(url).trim_start_matches("//");
+        let (table, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let table = decoded(table.trim_end_matches('/'));
+        let (mut region, mut endpoint) = (None, None);
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("region", value)) => region = decoded(value),
+                Some(("endpoint", value)) => endpoint = decoded(value),
+                _ => return invalid("a DynamoDB URL has the options `region` and `endpoint`, and no others"),
+            }
+        }
+        let region =
+            region.or_else(|| environment("AWS_REGION")).or_else(|| environment("AWS_DEFAULT_REGION"));
+        let endpoint = endpoint
+            .or_else(|| environment("AWS_ENDPOINT_URL_DYNAMODB"))
+            .or_else(|| environment("AWS_ENDPOINT_URL"));
+        match (table.filter(|table| !table.is_empty()), region) {
+            (None, _) => invalid("a DynamoDB URL names a table, for example `dynamodb://idempotency`"),
+            (_, None) => invalid(
+                "a DynamoDB URL needs a region: `?region=eu-west-1`, or AWS_REGION in the environment",
+            ),
+            (Some(table), Some(region)) => Ok(Self { table, region, endpoint }),
+        }
+    }
+}
+
+/// With `%` and two hexadecimal digits as the byte that they mean; `None` if that is no text.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+        rest = after;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl DynamoDbStore {
+    /// Opens the table that `dynamodb://table?region=…&endpoint=…` names, with the defaults.
+    ///
+    /// Region and endpoint may come from `AWS_REGION` and `AWS_ENDPOINT_URL_DYNAMODB`, as the AWS tools know them. The
+    /// credentials come from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`, once: for profiles, roles
+    /// and whatever else has to be renewed, load a client with `aws-config` and give it to [`builder`](Self::builder).
+    /// An `https:` endpoint, which AWS's own are, needs the feature `dynamodb-tls`.
+    ///
+    /// # Errors
+    /// Says what is missing in the URL or the environment, or what the service answered.
+    pub async fn connect(url: &str) -> Result<Self, ConnectError> {
+        let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let address = Address::parse(url, environment)?;
+        let credentials = (environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"));
+        let (Some(id), Some(secret)) = credentials else {
+            return invalid(
+                "a DynamoDB URL needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment; for other \
+                 credentials load a client with aws-config and give it to DynamoDbStore::builder",
+            );
+        };
+        let token = environment("AWS_SESSION_TOKEN");
+        let is_plain = address.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        let mut config = Config::builder();
+        config.set_endpoint_url(address.endpoint);
+        let config = config
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new(address.region))
+            .credentials_provider(Credentials::new(id, secret, token, None, "environment"))
+            .http_client(http_client(is_plain)?)
+            .retry_config(RetryConfig::standard())
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .connect_timeout(Duration::from_secs(1))
+                    .operation_attempt_timeout(Duration::from_secs(3))
+                    .build(),
+            )
+            .build();
+        Ok(Self::builder(Client::from_conf(config)).table(address.table).open().await?)
+    }
+}
+
+#[cfg(feature = "dynamodb-tls")]
+#[expect(clippy::unnecessary_wraps, reason = "without TLS it may fail")]
+fn http_client(is_plain: bool) -> Result<SharedHttpClient, ConnectError> {
+    use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+    let builder = aws_smithy_http_client::Builder::new();
+    Ok(if is_plain {
+        builder.build_http()
+    } else {
+        builder.tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https()
+    })
+}
+
+#[cfg(not(feature = "dynamodb-tls"))]
+fn http_client(is_plain: bool) -> Result<SharedHttpClient, ConnectError> {
+    if is_plain {
+        Ok(aws_smithy_http_client::Builder::new().build_http())
+    } else {
+        Err(ConnectError::FeatureMissing { feature: "dynamodb-tls" })
+    }
+}

@@ -1,0 +1,2 @@
+if not v then return false end
+return show(0)

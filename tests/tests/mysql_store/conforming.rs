@@ -1,0 +1,23 @@
+//! The promises that every store makes, by the server's clock.
+
+use idempotent_runtime::stores::SqlColumn;
+use idempotent_runtime::testing::conformance::{self, Subject};
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn it_conforms() {
+    conformance::run(Subject::new(store("conforming").await)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn it_conforms_by_procedures_and_with_other_names() {
+    let url = server().database("procedures");
+    let store = builder(&url.replace("mysql://", "mariadb://"))
+        .table("procedures.Select")
+        .column(SqlColumn::Owner, "who")
+        .column(SqlColumn::LeaseUntil, "group")
+        .procedures(true);
+    let store = store.open().await.unwrap();
+    conformance::run(Subject::new(store)).await;
+}
