@@ -181,7 +181,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
-                #run::<#output, _, _>(#running, #policy, #hidden::Box::pin(#async_move #block)).await
+                #run::<#output, _, _>(#running, #policy, #hidden::Boxed::pin(#async_move #block)).await
             }
         }
     }

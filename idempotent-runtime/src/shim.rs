@@ -43,7 +43,7 @@ use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
 use crate::run::{Right, Run};
 
 /// The body is put in its box where it is made, so that it is not first moved from call to call.
-pub use std::boxed::Box;
+pub use std::boxed::Box as Boxed;
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;

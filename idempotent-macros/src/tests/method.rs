@@ -59,7 +59,7 @@ pub async fn charge(
             >(
                     __idempotent_running,
                     __idempotent_policy,
-                    ::idempotent_runtime::__v0_1_0::Box::pin(async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,

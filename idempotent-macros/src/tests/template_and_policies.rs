@@ -44,7 +44,7 @@ async fn charge(order: &Order) -> Reply {
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Replay,
-                    ::idempotent_runtime::__v0_1_0::Box::pin(async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
