@@ -28,12 +28,12 @@ use crate::transaction;
 ///     let begun = begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await;
 ///     match begun {
 ///         Begun::Answer(answer) => answer,
-///         Begun::Run(running) => run::<Result<Receipt, ChargeError>, _, _>(running, Retry, async move {
+///         Begun::Run(running) => run::<Result<Receipt, ChargeError>, _, _>(running, Retry, Box::pin(async move {
 ///             if false { let never: Result<Receipt, ChargeError> = loop {}; return never; }
 ///             let _ = &order;
 ///             let _ = &gateway;
 ///             { gateway.charge(order).await }
-///         }).await,
+///         })).await,
 ///     }
 /// }
 /// ```
@@ -188,7 +188,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         match #begun {
             #hidden::Begun::Answer(#answer) => #answer,
             #hidden::Begun::Run(#running) => {
-                #run::<#output, _, _>(#running, #policy, #async_move #block).await
+                #run::<#output, _, _>(#running, #policy, #hidden::Boxed::pin(#async_move #block)).await
             }
         }
     }

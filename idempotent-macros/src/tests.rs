@@ -91,6 +91,56 @@ fn after_a_mistake_the_function_is_there_as_it_was() {
     assert_eq!(output.iter().filter(|token| *token == "compile_error").count(), 4, "{output:?}");
 }
 
+/// Where a token stands: the first and the last line and column.
+type Place = [usize; 4];
+
+/// All tokens but delimiters, with their places.
+fn placed(stream: TokenStream) -> Vec<(Place, String)> {
+    let mut all = Vec::new();
+    for token in stream {
+        if let TokenTree::Group(group) = &token {
+            all.extend(placed(group.stream()));
+        } else {
+            let (start, end) = (token.span().start(), token.span().end());
+            all.push(([start.line, start.column, end.line, end.column], token.to_string()));
+        }
+    }
+    all
+}
+
+/// Hovering, completion and "go to definition" follow a token to the first one of the expansion that has its place. So
+/// every token of the function and of a value without quotes has its own place there, and is the first that has it.
+#[test]
+fn every_token_of_the_user_is_found_at_its_place() {
+    let function = tokens(FUNCTION);
+    // Below the function, so that no place is that of two tokens.
+    let values = [
+        ("key", "order.id"),
+        ("store", "self.idempotency.clone()"),
+        ("on_error", "|error| decide(error)"),
+        ("reconcile", "gateway.find(&order.id)"),
+    ];
+    let mut attribute = "\n".repeat(100) + "name = \"charge\", skip(gateway)";
+    let mut expected = placed(function.clone());
+    for (option, value) in values {
+        let _ = writeln!(attribute, ", {option} =");
+        let line = attribute.matches('\n').count();
+        attribute.push_str(value);
+        let own = placed(tokens(&("\n".repeat(line) + value)));
+        expected.extend(own);
+    }
+    let output = placed(expand_attribute(tokens(&attribute), function));
+    assert!(!output.iter().any(|(_, text)| text == "compile_error"), "{output:?}");
+    for (place, _) in &expected {
+        let at = |all: &[(Place, String)]| -> Vec<String> {
+            all.iter().filter(|(at, _)| at == place).map(|(_, text)| text.clone()).collect()
+        };
+        // Several at one place are those of a documentation comment.
+        let (own, found) = (at(&expected), at(&output));
+        assert!(found.starts_with(&own), "{found:?} at {place:?}");
+    }
+}
+
 #[test]
 fn a_half_typed_body_expands_and_keeps_its_tokens() {
     let half = "async fn charge(order: Order) -> Result<Receipt, ChargeError> { let id = order. }";

@@ -31,8 +31,10 @@ impl Context {
     }
 
     /// Calls `poll` in this context.
-    pub(crate) fn enter<T>(self, poll: impl FnOnce() -> T) -> T {
-        CONTEXT.sync_scope(self, poll)
+    ///
+    /// Not generic, so that it is compiled once and not for each annotated function.
+    pub(crate) fn enter(self, poll: &mut dyn FnMut()) {
+        CONTEXT.sync_scope(self, poll);
     }
 
     /// Runs `future` in this context.

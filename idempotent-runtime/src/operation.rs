@@ -293,7 +293,7 @@ where
         Begun::Run(mut running) => {
             // What the closure does before it gives its future is a part of the body.
             running.polling();
-            let body = body(running.attempt());
+            let body = Box::pin(body(running.attempt()));
             run(running, on_error, body).await
         }
     }

@@ -69,17 +69,22 @@ impl Running {
 /// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
 /// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
 pub struct Run<R, P, F> {
-    stage: Stage<R>,
-    context: Context,
-    policy: P,
-    /// Knows how the result is written down, so that to be awaited asks nothing of its type.
-    ending: fn(&Reservation, &P, R) -> (Ending, R),
+    recorded: Recorded<R, P>,
     // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
     body: Pin<Box<F>>,
 }
 
 // Nothing in it is pinned but by its box.
 impl<R, P, F> Unpin for Run<R, P, F> {}
+
+/// All of it but the body, so that functions of the same types share what is compiled for it.
+struct Recorded<R, P> {
+    stage: Stage<R>,
+    context: Context,
+    policy: P,
+    /// Knows how the result is written down, so that to be awaited asks nothing of its type.
+    ending: fn(&Reservation, &P, R) -> (Ending, R),
+}
 
 enum Stage<R> {
     Body(Running),
@@ -88,14 +93,20 @@ enum Stage<R> {
 }
 
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
-pub(crate) fn run<R, P, F>(running: Running, policy: P, body: F) -> Run<R, P, F>
+pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
     R: Fallible<Ok: Serialize>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
-    Run {
-        body: Box::pin(body),
+    Run { body, recorded: recorded(running, policy) }
+}
+
+fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
+    running: Running,
+    policy: P,
+) -> Recorded<R, P> {
+    Recorded {
         context: running.body_context(),
         policy,
         ending: |reservation, policy, answer| {
@@ -110,17 +121,28 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let this = &mut *self;
+        let Self { recorded, body } = &mut *self;
+        recorded.poll(cx, &mut |cx| body.as_mut().poll(cx))
+    }
+}
+
+impl<R, P> Recorded<R, P> {
+    fn poll(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        body: &mut dyn FnMut(&mut TaskContext<'_>) -> Poll<R>,
+    ) -> Poll<R> {
         loop {
-            match &mut this.stage {
+            match &mut self.stage {
                 Stage::Body(running) => {
                     running.polling();
-                    let polled = this.context.clone().enter(|| this.body.as_mut().poll(cx));
+                    let mut polled = Poll::Pending;
+                    self.context.clone().enter(&mut || polled = body(cx));
                     let Poll::Ready(answer) = polled else {
                         running.renew();
                         return Poll::Pending;
                     };
-                    let Stage::Body(running) = std::mem::replace(&mut this.stage, Stage::Ended) else {
+                    let Stage::Body(running) = std::mem::replace(&mut self.stage, Stage::Ended) else {
                         return Poll::Pending;
                     };
                     match running.0 {
@@ -129,8 +151,8 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
                             return Poll::Ready(answer);
                         }
                         Right::Protected(reservation) => {
-                            let (ending, answer) = (this.ending)(&reservation, &this.policy, answer);
-                            this.stage = Stage::Recording {
+                            let (ending, answer) = (self.ending)(&reservation, &self.policy, answer);
+                            self.stage = Stage::Recording {
                                 answer: Some(answer),
                                 slot: reservation.attempt().call.slot.clone(),
                                 recording: reservation.end(ending),
@@ -142,7 +164,7 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
                     let outcome = ready!(Pin::new(recording).poll(cx));
                     set(slot.as_deref(), outcome);
                     let answer = answer.take();
-                    this.stage = Stage::Ended;
+                    self.stage = Stage::Ended;
                     return answer.map_or(Poll::Pending, Poll::Ready);
                 }
                 // Polled after its end, which no executor does.

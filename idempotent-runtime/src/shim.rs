@@ -10,7 +10,7 @@
 //!     call.argument("order", &order, &[]);
 //!     match begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await {
 //!         Begun::Answer(answer) => answer,
-//!         Begun::Run(running) => run(running, Retry, async move { …the body… }).await,
+//!         Begun::Run(running) => run(running, Retry, Box::pin(async move { …the body… })).await,
 //!     }
 //! }
 //! ```
@@ -41,6 +41,9 @@ use crate::idempotency::{Core, Idempotency};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
 use crate::run::{Right, Run};
+
+/// The body is put in its box where it is made, so that it is not first moved from call to call.
+pub use std::boxed::Box as Boxed;
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::prepared::Prepared;
@@ -320,7 +323,7 @@ pub(crate) fn refused(error: Error) -> Error {
 }
 
 /// Runs the body and records what it gives.
-pub fn run<R, P, F>(running: Running, on_error: P, body: F) -> Run<R, P, F>
+pub fn run<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
@@ -330,7 +333,7 @@ where
 }
 
 /// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
-pub fn run_detached<R, P, F>(running: Running, on_error: P, body: F) -> Detached<R>
+pub fn run_detached<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Detached<R>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable> + Send + 'static,
     P: ErrorPolicy<R::Err> + Send + 'static,

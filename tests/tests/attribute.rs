@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use idempotent_runtime::{Error, Idempotency, OnError, Outcome, attempt, idempotent, with_outcome};
+use idempotent_runtime::{
+    Error, Idempotency, OnError, Outcome, Reconciled, attempt, idempotent, with_outcome,
+};
 use tests::{ChargeError, Order, Runs, on_memory, on_memory_with, only_record, poll_times, records};
 
 #[idempotent(key = "order.id", ttl = "24h", skip(runs))]
@@ -347,13 +349,25 @@ fn an_annotated_future_is_little_larger_than_the_plain_one() {
     async fn wrapped(id: u64, block: Vec<u8>, array: [u64; 32]) -> Result<u64, ChargeError> {
         plain(id, block, array).await
     }
+    #[idempotent(key = "id", on_error = "replay", wait = "5s", reconcile = find(id))]
+    async fn reconciled(id: u64, block: Vec<u8>, array: [u64; 32]) -> Result<u64, ChargeError> {
+        plain(id, block, array).await
+    }
+    async fn find(id: u64) -> Result<Reconciled<u64>, ChargeError> {
+        let large = [id; 512];
+        tokio::task::yield_now().await;
+        Ok(Reconciled::Done(large.iter().sum()))
+    }
     let arguments = size_of::<(u64, Vec<u8>, [u64; 32])>();
     let of_annotated = size_of_val(&annotated(1, Vec::new(), [0; 32]));
+    let of_reconciled = size_of_val(&reconciled(1, Vec::new(), [0; 32]));
     let of_plain = size_of_val(&wrapped(1, Vec::new(), [0; 32]));
-    assert!(
-        of_annotated <= of_plain + arguments + 512,
-        "{of_annotated} against {of_plain} + {arguments} + 512"
-    );
+    for annotated in [of_annotated, of_reconciled] {
+        assert!(
+            annotated <= of_plain + arguments + 512,
+            "{annotated} against {of_plain} + {arguments} + 512"
+        );
+    }
 }
 
 #[idempotent(key = "id", skip(go, runs), detached, on_missing_key = "run")]

@@ -58,7 +58,7 @@ where
                 >(
                         __idempotent_running,
                         ::idempotent_runtime::__v0_1_0::Retry,
-                        async move {
+                        ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                             #[allow(
                                 unreachable_code,
                                 clippy::diverging_sub_expression,
@@ -83,7 +83,7 @@ where
                                 let __ret: Reply = { __self.gateway.charge(order).await };
                                 #[allow(unreachable_code)] __ret
                             }
-                        },
+                        }),
                     )
                     .await
             }

@@ -59,7 +59,7 @@ pub async fn charge(
             >(
                     __idempotent_running,
                     __idempotent_policy,
-                    async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
@@ -89,7 +89,7 @@ pub async fn charge(
                             order.amount += 1;
                             self.gateway.charge(order).await
                         }
-                    },
+                    }),
                 )
                 .await
         }

@@ -47,7 +47,7 @@ async fn charge(
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
-                    async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
@@ -75,7 +75,7 @@ async fn charge(
                         )]
                         let _ = &pool;
                         { pool.charge(order).await }
-                    },
+                    }),
                 )
                 .await
         }

@@ -39,7 +39,7 @@ pub async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeEr
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
-                    async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
@@ -61,7 +61,7 @@ pub async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeEr
                         )]
                         let _ = &gateway;
                         { gateway.charge(order).await }
-                    },
+                    }),
                 )
                 .await
         }

@@ -57,7 +57,7 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
-                    async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
@@ -79,7 +79,7 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
                         )]
                         let _ = &gateway;
                         { gateway.charge(order).await }
-                    },
+                    }),
                 )
                 .await
         }

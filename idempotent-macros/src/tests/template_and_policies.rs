@@ -44,7 +44,7 @@ async fn charge(order: &Order) -> Reply {
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Replay,
-                    async move {
+                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,
                             clippy::diverging_sub_expression,
@@ -61,7 +61,7 @@ async fn charge(order: &Order) -> Reply {
                         )]
                         let _ = &order;
                         { Ok(pay(order).await?) }
-                    },
+                    }),
                 )
                 .await
         }

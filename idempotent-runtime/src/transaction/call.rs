@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -113,7 +114,9 @@ pub async fn run_in<F: Future>(running: &RunningIn, body: F) -> F::Output {
     let mut body = Box::pin(body);
     poll_fn(|cx| {
         running.polling();
-        context.clone().enter(|| body.as_mut().poll(cx))
+        let mut polled = Poll::Pending;
+        context.clone().enter(&mut || polled = body.as_mut().poll(cx));
+        polled
     })
     .await
 }

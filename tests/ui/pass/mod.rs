@@ -51,6 +51,7 @@ pub mod lifetimes_elided;
 pub mod lifetimes_named;
 pub mod lint_levels;
 pub mod lints;
+pub mod lints_of_few;
 pub mod macro_fragments;
 pub mod macro_hygiene;
 pub mod macro_item;
