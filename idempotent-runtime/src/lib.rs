@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 pub mod fingerprint;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod key;
 pub mod store;
 pub mod stores;

@@ -231,7 +231,7 @@ impl Call {
     fn keeps(&self, settled: &Settled) -> Duration {
         match settled {
             Settled::Unknown => self.lease.unknown_ttl,
-            _ => self.ttl,
+            _ => self.own_ttl.get().copied().unwrap_or(self.ttl),
         }
     }
 }

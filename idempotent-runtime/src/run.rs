@@ -106,15 +106,20 @@ fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
     running: Running,
     policy: P,
 ) -> Recorded<R, P> {
-    Recorded {
-        context: running.body_context(),
-        policy,
-        ending: |reservation, policy, answer| {
-            ending_or_panic(reservation.attempt(), policy, answer.as_result())
-        },
-        answer: None,
-        stage: Stage::Body(running),
-    }
+    Recorded::new(running, policy, |reservation, policy, answer| {
+        ending_or_panic(reservation.attempt(), policy, answer.as_result())
+    })
+}
+
+/// As [`run`], for what is no function's result: `ending` says what it does to the record.
+#[cfg(feature = "http")]
+pub(crate) fn run_with<R, P, F: Future<Output = R>>(
+    running: Running,
+    policy: P,
+    body: Pin<Box<F>>,
+    ending: fn(&Reservation, &P, &R) -> Ending,
+) -> Run<R, P, F> {
+    Run { body, recorded: Recorded::new(running, policy, ending) }
 }
 
 impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
@@ -130,6 +135,11 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
 }
 
 impl<R, P> Recorded<R, P> {
+    fn new(running: Running, policy: P, ending: fn(&Reservation, &P, &R) -> Ending) -> Self {
+        let context = running.body_context();
+        Self { stage: Stage::Body(running), context, policy, ending, answer: None }
+    }
+
     fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
@@ -240,7 +250,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answe
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
-fn settle(
+pub(crate) fn settle(
     attempt: &Owned,
     encoded: Result<Cow<'_, [u8]>, serde_json::Error>,
     settled: fn(Stored) -> Settled,
