@@ -66,3 +66,22 @@ fn settings_that_contradict_each_other_are_refused_with_the_reason() {
         builder().ttl(ttl).build().unwrap();
     }
 }
+
+/// The guide names a test for each line.
+#[test]
+fn the_tests_that_the_guide_names_are_there() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let guide = std::fs::read_to_string(format!("{root}/docs/http.md")).unwrap();
+    let mut named = 0;
+    for quoted in guide.split('`').skip(1).step_by(2) {
+        let Some((module, test)) = quoted.split_once("::") else { continue };
+        if !module.chars().all(char::is_lowercase) || !test.contains('_') || module.contains('_') {
+            continue;
+        }
+        let source =
+            std::fs::read_to_string(format!("{root}/tests/tests/http/{module}.rs")).unwrap_or_default();
+        assert!(source.contains(&format!("fn {test}()")), "{quoted}");
+        named += 1;
+    }
+    assert!(named > 40, "{named}");
+}
