@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "client")]
+pub mod client;
 pub mod fingerprint;
 #[cfg(feature = "http")]
 pub mod http;
