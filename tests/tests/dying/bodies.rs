@@ -64,11 +64,14 @@ impl Process {
         given
     }
 
-    async fn call_of_its_kind(&self, key: &str) -> Given {
+    /// Makes one call.
+    pub(crate) async fn call_of_its_kind(&self, key: &str) -> Given {
         let operation = self.idempotency.operation("work");
         match Mode::of(key) {
-            Mode::Refuse => operation.key(key).run(|_| self.plain(key)).await,
-            Mode::Retry => operation.on_crash(OnCrash::Retry).key(key).run(|_| self.plain(key)).await,
+            Mode::Refuse => operation.key(key).run(async |_| Ok(self.plain(key))).await,
+            Mode::Retry => {
+                operation.on_crash(OnCrash::Retry).key(key).run(async |_| Ok(self.plain(key))).await
+            }
             Mode::Marked => {
                 let operation = operation.on_crash(OnCrash::RetryBeforeEffects);
                 operation.key(key).run(|attempt| self.marked(key, attempt)).await
@@ -81,9 +84,9 @@ impl Process {
             Mode::Asked => {
                 // Nobody waits for the dead as long as that.
                 let call = operation.lease(LONG_LEASE).wait(LEASE / 20).key(key);
-                call.reconcile_or_run(|| self.ask(key), |_| self.plain(key)).await
+                call.reconcile_or_run(async || Ok(self.ask(key)), async |_| Ok(self.plain(key))).await
             }
-            Mode::Failing => operation.key(key).run(|_| self.failing(key)).await,
+            Mode::Failing => operation.key(key).run(async |_| self.failing(key)).await,
             Mode::Slow => operation.key(key).run(|_| self.slow(key)).await,
             Mode::SlowRetry => operation.on_crash(OnCrash::Retry).key(key).run(|_| self.slow(key)).await,
         }
@@ -99,22 +102,22 @@ impl Process {
             std::future::pending().await
         };
         let call = self.idempotency.operation("work").lease(LONG_LEASE).key(key);
-        let call = call.reconcile_or_run::<Given, _, _, _, _>(|| self.ask(key), body);
+        let call = call.reconcile_or_run::<Given, _, _, _, _>(async || Ok(self.ask(key)), body);
         let _ = tokio::time::timeout(Duration::from_millis(20), call).await;
     }
 
     /// Has an effect in the world, which nobody takes back.
-    fn act(&self, key: &str, name: &str) -> String {
+    pub(crate) fn act(&self, key: &str, name: &str) -> String {
         let value = format!("{}.{}", self.number, self.made.fetch_add(1, Ordering::Relaxed));
         self.ledger.write(What::Ran, key, name, &value);
         value
     }
 
-    async fn plain(&self, key: &str) -> Given {
+    fn plain(&self, key: &str) -> String {
         at(Point::BodyBegins, key);
         let value = self.act(key, "effect");
         at(Point::EffectDone, key);
-        Ok(value)
+        value
     }
 
     async fn marked(&self, key: &str, attempt: Attempt) -> Given {
@@ -125,7 +128,7 @@ impl Process {
         Ok(value)
     }
 
-    async fn failing(&self, key: &str) -> Given {
+    fn failing(&self, key: &str) -> Given {
         at(Point::BodyBegins, key);
         if rand::random() {
             return Err(Trouble::NotDone);
@@ -162,10 +165,10 @@ impl Process {
     }
 
     /// What the attempts before have done. It is in the ledger, if they are dead.
-    async fn ask(&self, key: &str) -> Result<Reconciled<String>, Trouble> {
+    fn ask(&self, key: &str) -> Reconciled<String> {
         at(Point::Asking, key);
         let entries = self.ledger.read();
         let found = entries.into_iter().find(|entry| entry.what == What::Ran && entry.key == key);
-        Ok(found.map_or(Reconciled::NotDone, |entry| Reconciled::Done(entry.value)))
+        found.map_or(Reconciled::NotDone, |entry| Reconciled::Done(entry.value))
     }
 }

@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::modes::Mode;
 use crate::places::{Kind, Place};
 use crate::points::Point;
+use crate::trapped::Trapped;
 use crate::verdict::Verdict;
 use crate::worker::{PATIENCE, Task, Worker};
 
@@ -44,6 +45,18 @@ fn redis_keeps_its_promises_to_processes_that_are_killed() {
     kill_many(Kind::Redis);
 }
 
+#[test]
+fn a_store_that_gives_away_the_keys_of_the_dead_is_found() {
+    for judge in [|verdict: &Verdict| verdict.judge_deaths(), |verdict: &Verdict| drop(verdict.judge())] {
+        let mut killing = Killing::on(Kind::Sqlite, 0);
+        killing.kill_at_points(&[(Point::EffectDone, Mode::Refuse)]);
+        let verdict = Verdict::through(&killing.place, Trapped::careless);
+        let judged = std::panic::catch_unwind(|| judge(&verdict)).unwrap_err();
+        let said = judged.downcast_ref::<String>().expect("an assertion says what is wrong");
+        assert!(said.contains("twice") || said.contains("Unknown"), "{said}");
+    }
+}
+
 /// The kills of one store, in an order that a seed decides.
 #[derive(Debug)]
 struct Killing {
@@ -58,10 +71,7 @@ fn kill_many(kind: Kind) {
     let kills = said("KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
     let seed = said("SEED").unwrap_or_else(rand::random);
     println!("{kind:?}: {kills} processes are killed, SEED={seed}");
-    let (place, begun) = (Place::new(kind), Instant::now());
-    let ledger = Ledger::open(&place.ledger());
-    let mut killing = Killing { place, ledger, chance: StdRng::seed_from_u64(seed), started: 0 };
-
+    let (mut killing, begun) = (Killing::on(kind, seed), Instant::now());
     let named = killing.plan(kills.saturating_sub(AT_ANY_MOMENT));
     killing.kill_at_points(&named);
     Verdict::on(&killing.place).judge_deaths();
@@ -72,6 +82,12 @@ fn kill_many(kind: Kind) {
 }
 
 impl Killing {
+    fn on(kind: Kind, seed: u64) -> Self {
+        let place = Place::new(kind);
+        let ledger = Ledger::open(&place.ledger());
+        Self { place, ledger, chance: StdRng::seed_from_u64(seed), started: 0 }
+    }
+
     /// Who dies where: at each point once, then as often as there is time, each time in another kind of call.
     fn plan(&mut self, deaths: usize) -> Vec<(Point, Mode)> {
         let mut modes = Mode::ALL;

@@ -17,6 +17,7 @@
 )]
 
 mod bodies;
+mod crowd;
 mod kills;
 mod ledger;
 mod modes;
@@ -26,3 +27,4 @@ mod traffic;
 mod trapped;
 mod verdict;
 mod worker;
+mod zombies;

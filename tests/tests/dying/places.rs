@@ -22,7 +22,6 @@ pub(crate) enum Kind {
 /// A store with nothing in it, and a folder for the ledger.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) kind: Kind,
     pub(crate) url: String,
     folder: Folder,
 }
@@ -40,7 +39,7 @@ impl Place {
                 format!("dynamodb://test-{number}?region=us-east-1&endpoint={}", dynamo().endpoint())
             }
         };
-        Self { kind, url, folder }
+        Self { url, folder }
     }
 
     pub(crate) fn ledger(&self) -> PathBuf {

@@ -39,6 +39,8 @@ pub(crate) enum Point {
     BeforeRelease,
     InRelease,
     AfterRelease,
+    /// The key of a call whose caller went away is about to be left to whoever comes next.
+    BeforeAbandon,
     BeforeComplete,
     InComplete,
     AfterComplete,
@@ -47,7 +49,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::BeforeReserve,
         Self::InReserve,
         Self::AfterReserve,
@@ -72,6 +74,7 @@ impl Point {
         Self::BeforeRelease,
         Self::InRelease,
         Self::AfterRelease,
+        Self::BeforeAbandon,
         Self::BeforeComplete,
         Self::InComplete,
         Self::AfterComplete,
@@ -88,8 +91,7 @@ impl Point {
             | Self::InComplete
             | Self::AfterComplete
             | Self::Replied => true,
-            Self::Waiting => mode.is_slow(),
-            Self::Asking => mode == Mode::Asked,
+            Self::Asking | Self::BeforeAbandon => mode == Mode::Asked,
             Self::BodyBegins | Self::EffectDone => !mode.has_steps(),
             Self::BeforeMark | Self::InMark | Self::AfterMark => mode == Mode::Marked,
             Self::BeforeStepBegun | Self::InStepBegun | Self::AfterStepBegun => mode == Mode::Steps,
@@ -98,7 +100,7 @@ impl Point {
             | Self::InStepDone
             | Self::AfterStepDone
             | Self::BetweenSteps => mode.has_steps(),
-            Self::BeforeRenew | Self::InRenew | Self::AfterRenew => mode.is_slow(),
+            Self::Waiting | Self::BeforeRenew | Self::InRenew | Self::AfterRenew => mode.is_slow(),
             Self::BeforeRelease | Self::InRelease | Self::AfterRelease => mode == Mode::Failing,
         }
     }
@@ -145,10 +147,9 @@ pub(crate) fn at(point: Point, key: &str) {
     if let Some(trap) = TRAP.get().filter(|trap| trap.springs(point, key)) {
         trap.ledger.write(What::Died, key, &format!("{point:?}"), "-");
         kill_process(getpid(), trap.signal).unwrap();
-        while trap.signal == Signal::KILL {
-            // The signal comes to the process, which may be at work for a moment more; not this thread.
-            std::thread::park();
-        }
+        // The signal comes to the process, another thread of which may be at work for a moment more. This one is not.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_ne!(trap.signal, Signal::KILL, "nobody survives that");
     }
 }
 

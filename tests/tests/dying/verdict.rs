@@ -12,7 +12,7 @@ use crate::ledger::{Entry, Ledger, What};
 use crate::modes::Mode;
 use crate::places::Place;
 use crate::points::Point;
-use crate::trapped::name;
+use crate::trapped::{Trapped, name};
 
 /// How many keys are tried at a time.
 const AT_A_TIME: usize = 16;
@@ -51,9 +51,14 @@ struct Story {
 impl Verdict {
     /// Tries every key that anybody may have used. Nobody else may be at work.
     pub(crate) fn on(place: &Place) -> Self {
+        Self::through(place, Trapped::new)
+    }
+
+    /// As [`Self::on`], through a store that may be no good one.
+    pub(crate) fn through(place: &Place, store: fn(Arc<dyn Store>) -> Trapped) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.unwrap().block_on(async {
-            let store = stores::open(&place.url).await.unwrap();
+            let store: Arc<dyn Store> = Arc::new(store(stores::open(&place.url).await.unwrap()));
             let records = end_leases_of_the_dead(&store).await;
             let before = Ledger::open(&place.ledger()).read();
             let mut keys: BTreeSet<String> = before.into_iter().map(|entry| entry.key).collect();
@@ -162,6 +167,8 @@ fn left(point: Point, mode: Mode, before: &[Entry]) -> Left {
         Point::AfterComplete | Point::Replied => Left::Result,
         Point::AfterRelease => Left::Work,
         _ if !point.is_owners() => Left::Any,
+        // The body is at work beside it, and may have come to its end.
+        Point::BeforeRenew | Point::InRenew | Point::AfterRenew => Left::Any,
         // Nobody can say whether it arrived.
         Point::InMark | Point::InRelease | Point::InComplete | Point::InStepBegun | Point::InStepDone => {
             Left::Any

@@ -14,8 +14,8 @@ use crate::ledger::Ledger;
 use crate::modes::Mode;
 use crate::places::Place;
 use crate::points::{self, Point};
-use crate::traffic;
 use crate::trapped::Trapped;
+use crate::{crowd, traffic, zombies};
 
 const ROLE: &str = "IDEMPOTENT_TEST_ROLE";
 const URL: &str = "IDEMPOTENT_TEST_URL";
@@ -34,7 +34,7 @@ fn in_another_process() {
     let (ledger, number) = (PathBuf::from(said(LEDGER)), said(NUMBER).parse().unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        let store = Trapped(stores::open(&said(URL)).await.unwrap());
+        let store = Trapped::new(stores::open(&said(URL)).await.unwrap());
         let process: Arc<Process> = Process::new(store, &ledger, number);
         if let Ok(trap) = std::env::var(TRAP) {
             let words: Vec<&str> = trap.split(' ').collect();
@@ -47,6 +47,8 @@ fn in_another_process() {
         }
         match role.as_str() {
             "traffic" => traffic::run(&process, std::env::var(TRAP).is_ok()).await,
+            "zombie" => zombies::call(&process).await,
+            "crowd" => crowd::call(&process).await,
             other => panic!("no role {other}"),
         }
         process.idempotency.shutdown().await;
