@@ -541,7 +541,7 @@ pub struct StoreError {
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// The answer did not arrive, or the store is busy or away. The write may have happened; the protocol asks again
-    /// with the same token.
+    /// with the same token. A panic of the store counts as this.
     Unavailable,
     /// The store refused, nothing was written, and asking again will not help: a missing table or permission.
     Refused,
