@@ -23,6 +23,7 @@ mod ledger;
 mod modes;
 mod places;
 mod points;
+mod poison;
 mod traffic;
 mod trapped;
 mod verdict;

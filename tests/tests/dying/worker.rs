@@ -15,7 +15,7 @@ use crate::modes::Mode;
 use crate::places::Place;
 use crate::points::{self, Point};
 use crate::trapped::Trapped;
-use crate::{crowd, traffic, zombies};
+use crate::{crowd, poison, traffic, zombies};
 
 const ROLE: &str = "IDEMPOTENT_TEST_ROLE";
 const URL: &str = "IDEMPOTENT_TEST_URL";
@@ -49,6 +49,7 @@ fn in_another_process() {
             "traffic" => traffic::run(&process, std::env::var(TRAP).is_ok()).await,
             "zombie" => zombies::call(&process).await,
             "crowd" => crowd::call(&process).await,
+            "poison" => poison::call(&process).await,
             other => panic!("no role {other}"),
         }
         process.idempotency.shutdown().await;
