@@ -165,7 +165,8 @@ fn left(point: Point, mode: Mode, before: &[Entry]) -> Left {
     let has_kept = before.iter().any(|entry| entry.what == What::Kept);
     match point {
         Point::AfterComplete | Point::Replied => Left::Result,
-        Point::AfterRelease => Left::Work,
+        // Another call of the same process may have taken the key, and died with it.
+        Point::AfterRelease => Left::Any,
         _ if !point.is_owners() => Left::Any,
         // The body is at work beside it, and may have come to its end.
         Point::BeforeRenew | Point::InRenew | Point::AfterRenew => Left::Any,

@@ -1,7 +1,9 @@
-//! Calls that are dropped at any moment, on connections that others use after them.
+//! Calls that are dropped at any moment, on connections that others use after them, and a commit whose answer is lost.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use idempotent_runtime::{Attempt, Error, Idempotency, OnCrash, idempotent};
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Postgres, Transaction};
 use tests::servers::postgres::shared;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 /// A pool with one connection, so that whoever comes next gets what was left.
 fn only_connection(url: &str) -> PgPool {
@@ -128,5 +132,79 @@ async fn a_whole_that_is_dropped_at_any_moment_leaves_no_transaction_and_no_lock
                 break;
             }
         }
+    }
+}
+
+/// What is lost of the first `COMMIT` that comes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Request,
+    Answer,
+}
+
+/// A way to the server on which one commit meets with an accident: its connection is cut. Where it begins.
+async fn accident(lost: Lost) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let happened = Arc::new(AtomicBool::new(false));
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(("127.0.0.1", shared().port())).await.unwrap();
+            tokio::spawn(pass_on(client, server, lost, Arc::clone(&happened)));
+        }
+    });
+    port
+}
+
+/// Passes on what both say, until one of them ends, or the accident happens.
+async fn pass_on(mut client: TcpStream, mut server: TcpStream, lost: Lost, happened: Arc<AtomicBool>) {
+    let (mut said, mut answered) = ([0; 8192], [0; 8192]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut said) => {
+                let Some(said) = read.ok().and_then(|read| said.get(..read)).filter(|said| !said.is_empty()) else { return };
+                let commits = said.windows(6).any(|word| word == b"COMMIT");
+                let now = commits && !happened.swap(true, Ordering::SeqCst);
+                if now && lost == Lost::Request {
+                    return;
+                }
+                if server.write_all(said).await.is_err() {
+                    return;
+                }
+                if now {
+                    // It has arrived, and nobody hears of it.
+                    let _ = server.read(&mut answered).await;
+                    return;
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Some(answered) = read.ok().and_then(|read| answered.get(..read)).filter(|said| !said.is_empty()) else { return };
+                if client.write_all(answered).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_to_a_commit_does_nothing_twice() {
+    for lost in [Lost::Request, Lost::Answer] {
+        let url = shared().database();
+        let direct = PgPool::connect_lazy(&url).unwrap();
+        sqlx::query("CREATE TABLE postings (id bigint)").execute(&direct).await.unwrap();
+        let idempotency = Idempotency::new(PostgresStore::builder(direct.clone()).open().await.unwrap());
+        let ways = url.replace(&format!(":{}/", shared().port()), &format!(":{}/", accident(lost).await));
+        assert_ne!(ways, url);
+        let pool = only_connection(&ways);
+        let tries = AtomicU32::new(0);
+        let whole = idempotency.transaction(&pool, |tx| {
+            tries.fetch_add(1, Ordering::SeqCst);
+            Box::pin(transfer(tx, 1))
+        });
+        assert_eq!(whole.await.unwrap(), 1, "{lost:?}");
+        assert_eq!(tries.into_inner(), 2, "{lost:?}: the accident happened");
+        let written = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM postings");
+        assert_eq!(written.fetch_one(&direct).await.unwrap(), 1, "{lost:?}");
     }
 }
