@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use idempotent_runtime::store::{State, Step, StepState};
 use idempotent_runtime::stores::MemoryStore;
-use idempotent_runtime::testing::{Faults, Operation};
+use idempotent_runtime::testing::{Fault, Faults, Operation};
 use idempotent_runtime::{
     Attempt, Error, Idempotency, OnCrash, Outcome, Reconciled, Unrecorded, with_outcome,
 };
@@ -184,51 +184,60 @@ async fn two_steps(effects: Effects, attempt: Attempt) -> Result<usize, Error> {
     Ok(10 * one + two)
 }
 
-#[tokio::test(start_paused = true)]
-async fn steps_interrupted_anywhere_are_done_as_often_as_their_policy_says() {
-    for policy in POLICIES {
-        let seen = Mutex::new(Vec::new());
-        everywhere(async |interruption| {
-            let case = format!("{policy:?}, {interruption:?}");
-            let (store, effects) = (slow(), Effects::default());
-            let idempotency = Idempotency::new(store.clone());
-            let operation = idempotency.operation("order").on_crash(policy);
-            let ended = interrupt(interruption, |polls| {
-                let effects = effects.clone();
-                operation.key("o-1").run(move |attempt| panics_after(polls, two_steps(effects, attempt)))
-            })
-            .await;
-            idempotency.shutdown().await;
-            assert_nobody_is_at_work(store.inner(), &case).await;
-
-            let (one, two) = (effects.of("one"), effects.of("two"));
-            let kept: Vec<_> =
-                records(store.inner()).await.into_iter().flat_map(|record| record.steps).collect();
-            let is_done = |name: &str| {
-                let done = |step: &Step| *step.name == *name && matches!(step.state, StepState::Done(_));
-                kept.iter().any(done)
-            };
-            let again = operation.key("o-1").run(|attempt| two_steps(effects.clone(), attempt)).await;
-            if is_done("one") {
-                assert_eq!(effects.of("one"), 1, "{case}: a finished step ran again");
-            }
-            match (policy, &again) {
-                (OnCrash::Retry, answer) => assert!(answer.is_ok(), "{case}: {answer:?}"),
-                (_, Ok(_)) => assert_eq!((effects.of("one"), effects.of("two")), (1, 1), "{case}"),
-                (_, Err(error)) => {
-                    assert_eq!(error.code(), "outcome-unknown", "{case}");
-                    assert_eq!((effects.of("one"), effects.of("two")), (one, two), "{case}");
-                }
-            }
-            seen.lock().unwrap().push((one, two, again.is_ok()));
-            ended
+/// Interrupts two steps at every place, on a store that fails as planned. How often each step had been done, and whether the
+/// next call came to a result.
+async fn interrupt_steps(policy: OnCrash, fails: Option<(usize, Fault)>) -> Vec<(usize, usize, bool)> {
+    let seen = Mutex::new(Vec::new());
+    everywhere(async |interruption| {
+        let case = format!("{policy:?}, {fails:?}, {interruption:?}");
+        let (store, effects) = (slow(), Effects::default());
+        if let Some((nth, fault)) = fails {
+            store.plan_nth(Operation::PutStep, nth, fault);
+        }
+        let idempotency = Idempotency::new(store.clone());
+        let operation = idempotency.operation("order").on_crash(policy);
+        let ended = interrupt(interruption, |polls| {
+            let effects = effects.clone();
+            operation.key("o-1").run(move |attempt| panics_after(polls, two_steps(effects, attempt)))
         })
         .await;
-        let seen = seen.into_inner().unwrap();
-        // Between the steps every policy goes on; inside one, only "retry".
-        assert!(seen.contains(&(1, 0, true)), "{policy:?}: {seen:?}");
-        assert_eq!(seen.contains(&(1, 0, false)), policy != OnCrash::Retry, "{policy:?}: {seen:?}");
-        assert_eq!(seen.contains(&(1, 1, false)), policy != OnCrash::Retry, "{policy:?}: {seen:?}");
+        idempotency.shutdown().await;
+        assert_nobody_is_at_work(store.inner(), &case).await;
+
+        let (one, two) = (effects.of("one"), effects.of("two"));
+        let kept: Vec<_> = records(store.inner()).await.into_iter().flat_map(|record| record.steps).collect();
+        let done = |step: &Step| &*step.name == "one" && matches!(step.state, StepState::Done(_));
+        let again = operation.key("o-1").run(|attempt| two_steps(effects.clone(), attempt)).await;
+        if kept.iter().any(done) {
+            assert_eq!(effects.of("one"), 1, "{case}: a finished step ran again");
+        }
+        match (policy, &again) {
+            (OnCrash::Retry, answer) => assert!(answer.is_ok(), "{case}: {answer:?}"),
+            (_, Ok(_)) => assert_eq!((effects.of("one"), effects.of("two")), (1, 1), "{case}"),
+            (_, Err(error)) => {
+                assert_eq!(error.code(), "outcome-unknown", "{case}");
+                assert_eq!((effects.of("one"), effects.of("two")), (one, two), "{case}");
+            }
+        }
+        seen.lock().unwrap().push((one, two, again.is_ok()));
+        ended
+    })
+    .await;
+    seen.into_inner().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn steps_interrupted_anywhere_are_done_as_often_as_their_policy_says() {
+    let faults = [Fault::LoseRequest, Fault::LoseReply, Fault::DelayReply(Duration::from_millis(5))];
+    let plans = (1..=4).flat_map(|nth| faults.map(|fault| Some((nth, fault))));
+    for fails in [None].into_iter().chain(plans) {
+        for policy in POLICIES {
+            let seen = interrupt_steps(policy, fails).await;
+            // Between the steps every policy goes on; inside one, only "retry".
+            assert!(seen.contains(&(1, 0, true)), "{policy:?}: {seen:?}");
+            assert_eq!(seen.contains(&(1, 0, false)), policy != OnCrash::Retry, "{policy:?}: {seen:?}");
+            assert_eq!(seen.contains(&(1, 1, false)), policy != OnCrash::Retry, "{policy:?}: {seen:?}");
+        }
     }
 }
 

@@ -128,18 +128,27 @@ impl Killing {
         }
     }
 
-    /// Kills one of two processes after the other, each after something more has happened.
+    /// Kills one of two processes after the other, each after something more has happened. One of them may also die at a
+    /// point before that.
     fn kill_at_any_moment(&mut self, kills: usize) {
         let mut alive: Vec<Worker> = Vec::new();
         for _ in 0..kills {
             while alive.len() < 2 {
-                alive.push(self.start(None));
+                let trap = self.trap().filter(|_| !alive.iter().any(Worker::is_trapped));
+                alive.push(self.start(trap));
             }
             self.wait_for_some_lines();
             let killed = self.chance.random_range(0..alive.len());
             alive.swap_remove(killed).kill();
         }
-        alive.into_iter().for_each(Worker::end);
+        alive.into_iter().for_each(Worker::kill);
+    }
+
+    /// Some point of some kind of call, or none.
+    fn trap(&mut self) -> Option<(&'static str, Point, Mode, u32)> {
+        let (point, mode) = (*Point::ALL.choose(&mut self.chance)?, *Mode::ALL.choose(&mut self.chance)?);
+        let nth = self.chance.random_range(1..=10);
+        (point.is_passed_by(mode) && self.chance.random()).then_some(("KILL", point, mode, nth))
     }
 
     fn wait_for_some_lines(&mut self) {

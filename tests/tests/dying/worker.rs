@@ -90,6 +90,11 @@ impl Worker {
         Self { input: child.stdin.take(), output, child, task }
     }
 
+    /// Whether there is a point at which it dies.
+    pub(crate) fn is_trapped(&self) -> bool {
+        self.task.trap.is_some()
+    }
+
     /// Kills it at this moment.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
