@@ -1,8 +1,9 @@
 //! Store calls that are bounded in time and repeated when no answer came.
 
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -20,7 +21,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Makes a store call, and makes it again while its answer is missing and `patience` lasts.
 ///
-/// Every operation of a store gives the same token the same answer again, so that a repetition is never a second call.
+/// Every operation of a store gives the same token the same answer again, so that a repetition is never a second call. A
+/// panic of the store is such a missing answer: nobody knows whether it came before the write or after it.
+///
 /// Outside a tokio runtime there is no timer: one try, as long as it takes.
 pub(crate) async fn ask<'a, T: Send + 'a>(
     core: &'a Core,
@@ -30,10 +33,10 @@ pub(crate) async fn ask<'a, T: Send + 'a>(
     let Some(store) = core.store.as_deref() else {
         return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
     };
-    let mut asked = call(store);
+    let mut asked = Guarded { store, asked: call(store) };
     match poll_once(&mut asked).await {
         // What is answered at once, as from memory, needs no timer.
-        Poll::Ready(Err(error)) if error.is_transient() => asked = Box::pin(ready(Err(error))),
+        Poll::Ready(Err(error)) if error.is_transient() => asked.asked = Box::pin(ready(Err(error))),
         Poll::Ready(answer) => return answer,
         Poll::Pending => {}
     }
@@ -49,14 +52,14 @@ async fn insist<'a, T>(
     core: &'a Core,
     store: &'a dyn Store,
     patience: Duration,
-    mut asked: Asked<'a, T>,
+    mut asked: Guarded<'a, T>,
     call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
 ) -> StoreResult<T> {
     let deadline = after(patience);
     let mut pause = FIRST_PAUSE;
     loop {
         let limit = (deadline - Instant::now()).min(core.settings.store_timeout / 2);
-        let error = match bounded(store, limit, asked).await {
+        let error = match in_time(limit, asked).await {
             Err(error) if error.is_transient() => error,
             answer => return answer,
         };
@@ -66,7 +69,7 @@ async fn insist<'a, T>(
         }
         sleep(jittered).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        asked = call(store);
+        asked = Guarded { store, asked: call(store) };
     }
 }
 
@@ -77,13 +80,37 @@ pub(crate) fn after(span: Duration) -> Instant {
     now.checked_add(span).unwrap_or_else(|| now + Duration::from_secs(30 * 365 * 24 * 60 * 60))
 }
 
-async fn bounded<T>(store: &dyn Store, limit: Duration, answer: Asked<'_, T>) -> StoreResult<T> {
-    timeout(limit, answer)
+/// Waits so long for an answer, and takes a panic of the store for an answer that did not come.
+pub(crate) async fn bounded<T>(store: &dyn Store, limit: Duration, asked: Asked<'_, T>) -> StoreResult<T> {
+    in_time(limit, Guarded { store, asked }).await
+}
+
+async fn in_time<T>(limit: Duration, asked: Guarded<'_, T>) -> StoreResult<T> {
+    let name = asked.store.name();
+    timeout(limit, asked)
         .await
-        .unwrap_or_else(|elapsed| Err(StoreError::new(store.name(), StoreErrorKind::Unavailable, elapsed)))
+        .unwrap_or_else(|elapsed| Err(StoreError::new(name, StoreErrorKind::Unavailable, elapsed)))
+}
+
+/// A store call in which a panic is an error.
+struct Guarded<'a, T> {
+    store: &'a dyn Store,
+    asked: Asked<'a, T>,
+}
+
+impl<T> Future for Guarded<'_, T> {
+    type Output = StoreResult<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<StoreResult<T>> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.asked.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| {
+            let error = StoreError::new(self.store.name(), StoreErrorKind::Unavailable, "it panicked");
+            Poll::Ready(Err(error))
+        })
+    }
 }
 
 /// Polls a future a single time.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
-    std::future::poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use crate::asking::bounded;
 use crate::attempt::Owned;
 use crate::events;
 use crate::store::Write;
@@ -47,18 +48,18 @@ async fn beat(attempt: Arc<Owned>) {
         if asked_at > next + interval {
             events::renewal_late(call, asked_at - next);
         }
-        match timeout(interval, store.renew(&call.key, call.owner, call.lease)).await {
-            Ok(Ok(Write::Applied)) => {
+        match bounded(store, interval, store.renew(&call.key, call.owner, call.lease)).await {
+            Ok(Write::Applied) => {
                 confirmed_at = asked_at;
                 next = asked_at + interval;
             }
             // The end of the body is being recorded, and is recorded.
-            Ok(Ok(Write::Lost)) if attempt.has_ended() => return,
-            Ok(Ok(Write::Lost)) => {
+            Ok(Write::Lost) if attempt.has_ended() => return,
+            Ok(Write::Lost) => {
                 events::lease_lost(call);
                 return attempt.lose();
             }
-            Ok(Err(_)) | Err(_) => {
+            Err(_) => {
                 if confirmed_at.elapsed() >= call.lease.duration {
                     attempt.lose();
                 }
