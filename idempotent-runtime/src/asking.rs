@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance;
 use crate::idempotency::Core;
+use crate::meters::StoreCall;
 use crate::store::{Store, StoreError, StoreErrorKind, StoreResult};
 
 /// The future of one store call.
@@ -24,24 +25,37 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Outside a tokio runtime there is no timer: one try, as long as it takes.
 pub(crate) async fn ask<'a, T: Send + 'a>(
     core: &'a Core,
+    operation: &'static str,
     patience: Duration,
     call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
 ) -> StoreResult<T> {
     let Some(store) = core.store.as_deref() else {
         return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
     };
-    let mut asked = call(store);
-    match poll_once(&mut asked).await {
-        // What is answered at once, as from memory, needs no timer.
-        Poll::Ready(Err(error)) if error.is_transient() => asked = Box::pin(ready(Err(error))),
-        Poll::Ready(answer) => return answer,
-        Poll::Pending => {}
+    let call = |store| (StoreCall::begin(operation), call(store));
+    let (meter, mut asked) = call(store);
+    let mut meter = Some(meter);
+    if let Poll::Ready(answer) = poll_once(&mut asked).await {
+        answered(meter.take(), &answer);
+        match answer {
+            // What is answered at once, as from memory, needs no timer.
+            Err(error) if error.is_transient() => asked = Box::pin(ready(Err(error))),
+            answer => return answer,
+        }
     }
     if Handle::try_current().is_err() {
-        return asked.await;
+        let answer = asked.await;
+        answered(meter, &answer);
+        return answer;
     }
     // In a box, because timers are large: a call that is answered at once shall not carry them.
-    Box::pin(insist(core, store, patience, asked, call)).await
+    Box::pin(insist(core, store, patience, (meter, asked), call)).await
+}
+
+fn answered<T>(meter: Option<StoreCall>, answer: &StoreResult<T>) {
+    if let Some(meter) = meter {
+        meter.answered(answer);
+    }
 }
 
 /// Waits for what was asked, and asks again while no answer comes and `patience` lasts.
@@ -49,14 +63,16 @@ async fn insist<'a, T>(
     core: &'a Core,
     store: &'a dyn Store,
     patience: Duration,
-    mut asked: Asked<'a, T>,
-    call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
+    (mut meter, mut asked): (Option<StoreCall>, Asked<'a, T>),
+    call: impl Fn(&'a dyn Store) -> (StoreCall, Asked<'a, T>),
 ) -> StoreResult<T> {
     let deadline = after(patience);
     let mut pause = FIRST_PAUSE;
     loop {
         let limit = (deadline - Instant::now()).min(core.settings.store_timeout / 2);
-        let error = match bounded(store, limit, asked).await {
+        let answer = timeout(limit, asked).await.inspect(|answer| answered(meter, answer));
+        let none = |elapsed| Err(StoreError::new(store.name(), StoreErrorKind::Unavailable, elapsed));
+        let error = match answer.unwrap_or_else(none) {
             Err(error) if error.is_transient() => error,
             answer => return answer,
         };
@@ -66,7 +82,8 @@ async fn insist<'a, T>(
         }
         sleep(jittered).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        asked = call(store);
+        let (next, again) = call(store);
+        (meter, asked) = (Some(next), again);
     }
 }
 
@@ -75,12 +92,6 @@ async fn insist<'a, T>(
 pub(crate) fn after(span: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(span).unwrap_or_else(|| now + Duration::from_secs(30 * 365 * 24 * 60 * 60))
-}
-
-async fn bounded<T>(store: &dyn Store, limit: Duration, answer: Asked<'_, T>) -> StoreResult<T> {
-    timeout(limit, answer)
-        .await
-        .unwrap_or_else(|elapsed| Err(StoreError::new(store.name(), StoreErrorKind::Unavailable, elapsed)))
 }
 
 /// Polls a future a single time.

@@ -12,6 +12,7 @@ use crate::builder::{ConfigError, IdempotencyBuilder};
 use crate::codec::Codec;
 use crate::context::Context;
 use crate::key::{OperationName, RecordKey};
+use crate::meters::describe_metrics;
 use crate::operation::Operation;
 use crate::store::{Lease, Store};
 use crate::stores::ConnectError;
@@ -120,6 +121,7 @@ impl Idempotency {
     }
 
     pub(crate) fn from_parts(store: Option<Arc<dyn Store>>, settings: Settings) -> Self {
+        describe_metrics();
         Self {
             core: Arc::new(Core {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),

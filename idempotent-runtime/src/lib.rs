@@ -24,6 +24,7 @@ mod events;
 mod heartbeat;
 mod idempotency;
 mod immediate;
+mod meters;
 mod on_error;
 mod operation;
 mod outcome;
@@ -52,6 +53,8 @@ pub use idempotency::{Idempotency, ReplayInfo};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/attribute.md")]
 pub use idempotent_macros::idempotent;
+#[cfg(feature = "metrics")]
+pub use meters::describe_metrics;
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::attempt::Attempt;
 use crate::background::Background;
@@ -16,6 +17,7 @@ use crate::events;
 use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
 use crate::idempotency::{Core, Idempotency};
 use crate::key::{self, KeyParts, OperationName, RecordKey};
+use crate::outcome::Outcome;
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
@@ -75,7 +77,27 @@ struct Parts {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
+    Unprotected(Unprotected),
+}
+
+/// What is known of a call whose body runs unprotected.
+#[derive(Debug)]
+pub(crate) struct Unprotected {
+    pub(crate) context: Context,
+    pub(crate) slot: Option<Arc<Slot>>,
+    pub(crate) background: Background,
+    pub(crate) operation: OperationName,
+    pub(crate) started: Instant,
+}
+
+impl Unprotected {
+    /// Notes that the body has ended.
+    pub(crate) fn ended(&self) {
+        if let Some(slot) = &self.slot {
+            slot.set(Outcome::Unprotected);
+        }
+        events::ended_unprotected(&self.operation, self.started);
+    }
 }
 
 /// What makes a call the same as another.
@@ -132,8 +154,8 @@ impl Prepared {
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(self) -> Result<Ready, Error> {
-        self.0.ready()
+    pub(crate) fn ready(self, started: Instant) -> Result<Ready, Error> {
+        self.0.ready(started)
     }
 
     /// The key under which the store keeps the call's record.
@@ -143,7 +165,7 @@ impl Prepared {
 }
 
 impl Parts {
-    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
+    fn ready(mut self: Box<Self>, started: Instant) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
@@ -161,8 +183,7 @@ impl Parts {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            let background = core.background.clone();
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
+            return Ok(unprotected(&core, caller, slot, operation, started));
         }
         let on_missing_key = self.policies.on_missing_key;
         let (policies, identity) = (self.policies, self.identify(&core)?);
@@ -173,8 +194,7 @@ impl Parts {
                     OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
                     OnMissingKey::Run => {
                         events::unprotected(&operation, "its key is missing");
-                        let background = core.background.clone();
-                        Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
+                        Ok(unprotected(&core, caller, slot, operation, started))
                     }
                 };
             }
@@ -182,6 +202,7 @@ impl Parts {
         let Policies { ttl, lease, wait, version, on_crash, reconciles, in_transaction, .. } = policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
+            started,
             key,
             fingerprint,
             owner: OwnerToken::random(),
@@ -267,9 +288,17 @@ impl Parts {
     }
 }
 
-/// The context of a body that runs unprotected.
-fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
+/// A call whose body runs unprotected.
+fn unprotected(
+    core: &Core,
+    caller: Context,
+    slot: Option<Arc<Slot>>,
+    operation: OperationName,
+    started: Instant,
+) -> Ready {
+    let context = Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller };
+    let background = core.background.clone();
+    Ready::Unprotected(Unprotected { context, slot, background, operation, started })
 }
 
 impl fmt::Debug for Prepared {

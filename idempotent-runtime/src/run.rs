@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
+use crate::prepared::Unprotected;
 use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
 use crate::shim::{Fallible, refused};
@@ -30,11 +31,7 @@ pub struct Running(pub(crate) Right);
 pub(crate) enum Right {
     Protected(Reservation),
     /// By a disabled handle, or without a key where that is allowed.
-    Unprotected {
-        context: Context,
-        slot: Option<Arc<Slot>>,
-        background: Background,
-    },
+    Unprotected(Unprotected),
 }
 
 impl Running {
@@ -42,7 +39,7 @@ impl Running {
     pub(crate) fn attempt(&self) -> Attempt {
         match &self.0 {
             Right::Protected(reservation) => Attempt::of(reservation.attempt()),
-            Right::Unprotected { .. } => Attempt::UNPROTECTED,
+            Right::Unprotected(_) => Attempt::UNPROTECTED,
         }
     }
 
@@ -50,14 +47,14 @@ impl Running {
     pub(crate) fn background(&self) -> Background {
         match &self.0 {
             Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
-            Right::Unprotected { background, .. } => background.clone(),
+            Right::Unprotected(unprotected) => unprotected.background.clone(),
         }
     }
 
     fn body_context(&self) -> Context {
         match &self.0 {
             Right::Protected(reservation) => reservation.body_context(),
-            Right::Unprotected { context, .. } => context.clone(),
+            Right::Unprotected(unprotected) => unprotected.context.clone(),
         }
     }
 }
@@ -162,7 +159,7 @@ impl<R, P> Recorded<R, P> {
             return;
         };
         match running.0 {
-            Right::Unprotected { slot, .. } => set(slot.as_deref(), Outcome::Unprotected),
+            Right::Unprotected(unprotected) => unprotected.ended(),
             Right::Protected(reservation) => {
                 let ending = (self.ending)(&reservation, &self.policy, answer);
                 self.stage = Stage::Recording {
@@ -184,11 +181,14 @@ impl Running {
 
     /// The error for an attempt before this one of which nobody knows what it did.
     pub(crate) fn unknown(&self) -> Error {
-        let operation = match &self.0 {
-            Right::Protected(reservation) => reservation.attempt().call.key.operation().clone(),
-            Right::Unprotected { .. } => "".into(),
+        let (operation, started) = match &self.0 {
+            Right::Protected(reservation) => {
+                let call = &reservation.attempt().call;
+                (call.key.operation().clone(), call.started)
+            }
+            Right::Unprotected(unprotected) => (unprotected.operation.clone(), unprotected.started),
         };
-        refused(Error::OutcomeUnknown { operation })
+        refused(Error::OutcomeUnknown { operation }, Some(started))
     }
 
     /// Renews the lease from now on.

@@ -112,7 +112,8 @@ impl Post {
         while self.lookout.strong_count() > 0 {
             let notified = self.notification().await;
             let record =
-                ask(&self.core, self.core.settings.store_timeout, |store| store.load(&self.key)).await;
+                ask(&self.core, "load", self.core.settings.store_timeout, |store| store.load(&self.key))
+                    .await;
             let lease_left = match record {
                 Err(error) if error.is_transient() => pause,
                 Err(error) => return Report::Failed(Arc::new(error)),
