@@ -31,7 +31,7 @@ use crate::fingerprint::Fingerprint;
 use crate::idempotency::{Core, Idempotency};
 use crate::key::RecordKey;
 use crate::meters::{StoreCall, Wait};
-use crate::policy::OnCrash;
+use crate::policy::{OnCrash, OnLost};
 use crate::replay::Replay;
 use crate::reservation::{Reservation, give_back};
 use crate::store::{
@@ -53,6 +53,7 @@ pub(crate) struct Call {
     pub(crate) ttl: Duration,
     pub(crate) wait: Option<Duration>,
     pub(crate) on_crash: OnCrash,
+    pub(crate) on_lost: OnLost,
     pub(crate) take_over: TakeOver,
     pub(crate) version: u32,
     /// Whether it is made in a transaction of the caller's.

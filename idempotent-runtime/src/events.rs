@@ -95,6 +95,10 @@ pub(crate) fn lease_unconfirmed(call: &Call, attempt: u32) {
     );
 }
 
+pub(crate) fn cancelled(call: &Call, attempt: u32) {
+    event!(WARN, call, "a body was cancelled, because its lease is lost", attempt);
+}
+
 pub(crate) fn max_run_over(call: &Call, attempt: u32) {
     meters::happened(call.key.operation(), Incident::MaxRunOver);
     event!(WARN, call, "a body runs for longer than `max_run`: its lease is not renewed any more", attempt);

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::key::{OperationName, RecordKey};
 use crate::meters::describe_metrics;
 use crate::operation::Operation;
+use crate::policy::OnLost;
 use crate::store::{Lease, Store};
 use crate::stores::ConnectError;
 use crate::waiting::Waiting;
@@ -64,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) wait: Option<Duration>,
     pub(crate) max_attempts: u32,
     pub(crate) max_run: Duration,
+    pub(crate) on_lost: OnLost,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) store_timeout: Duration,
     pub(crate) record_patience: Duration,

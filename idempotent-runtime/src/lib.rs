@@ -58,7 +58,7 @@ pub use meters::describe_metrics;
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
-pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use policy::{OnCrash, OnError, OnLost, OnMissingKey, Unstored};
 pub use purge::Purging;
 pub use reconcile::Reconciled;
 pub use steps::step;

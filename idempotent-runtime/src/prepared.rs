@@ -18,7 +18,7 @@ use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
 use crate::idempotency::{Core, Idempotency};
 use crate::key::{self, KeyParts, OperationName, RecordKey};
 use crate::outcome::Outcome;
-use crate::policy::{OnCrash, OnMissingKey};
+use crate::policy::{OnCrash, OnLost, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
 use crate::transaction;
@@ -32,6 +32,7 @@ pub(crate) struct Policies {
     pub(crate) version: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) on_lost: Option<OnLost>,
     /// Whether the application is asked before a second run.
     pub(crate) reconciles: bool,
     /// Whether the call is made in a transaction of the caller's.
@@ -46,6 +47,7 @@ impl Policies {
         version: 1,
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
+        on_lost: None,
         reconciles: false,
         in_transaction: false,
     };
@@ -199,7 +201,8 @@ impl Parts {
                 };
             }
         };
-        let Policies { ttl, lease, wait, version, on_crash, reconciles, in_transaction, .. } = policies;
+        let Policies { ttl, lease, wait, version, on_crash, on_lost, reconciles, in_transaction, .. } =
+            policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
             started,
@@ -211,6 +214,7 @@ impl Parts {
             wait: wait.or(defaults.wait).or(in_transaction.then_some(transaction::WAIT)),
             in_transaction,
             on_crash,
+            on_lost: on_lost.unwrap_or(defaults.on_lost),
             take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
             version,
             caller,

@@ -12,13 +12,15 @@ use tokio::time::{Sleep, sleep};
 
 use crate::asking::{ask, poll_once};
 use crate::attempt::{Attempt, Owned};
-use crate::background::Handoff;
+use crate::background::{BoxFuture, Handoff};
 use crate::call::{Call, release};
 use crate::context;
+use crate::error::Error;
 use crate::events;
 use crate::heartbeat::Heartbeat;
 use crate::meters::{self, StoreCall};
 use crate::outcome::{Outcome, Unrecorded};
+use crate::policy::OnLost;
 use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
 
 /// How many tasks a handle may have in the background before it gives no more keys back.
@@ -87,6 +89,25 @@ impl Reservation {
         if self.heartbeat.is_none() {
             self.heartbeat = Heartbeat::start(&self.attempt);
         }
+    }
+
+    /// What ends when the lease is lost, for a body that is to be dropped then.
+    pub(crate) fn loss(&self) -> Option<BoxFuture<()>> {
+        if self.attempt.call.on_lost == OnLost::GoOn {
+            return None;
+        }
+        let attempt = Attempt::of(&self.attempt);
+        Some(Box::pin(async move { attempt.lost().await }))
+    }
+
+    /// Ends without a word to the store: what stands there may be another attempt's. Gives the caller's error.
+    pub(crate) fn cancel(mut self) -> Error {
+        let call = Arc::clone(&self.attempt.call);
+        self.body.over(call.key.operation(), "cancelled");
+        self.phase = Phase::Ended;
+        self.attempt.end();
+        events::cancelled(&call, self.attempt.number);
+        Error::LeaseLost { operation: call.key.operation().clone() }
     }
 
     /// Records the end of the body.

@@ -11,7 +11,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use serde::Serialize;
 
 use crate::attempt::{Attempt, Owned};
-use crate::background::Background;
+use crate::background::{Background, BoxFuture};
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
@@ -51,6 +51,14 @@ impl Running {
         }
     }
 
+    /// What ends when the body is to be dropped, if ever.
+    fn loss(&self) -> Option<BoxFuture<()>> {
+        match &self.0 {
+            Right::Protected(reservation) => reservation.loss(),
+            Right::Unprotected(_) => None,
+        }
+    }
+
     fn body_context(&self) -> Context {
         match &self.0 {
             Right::Protected(reservation) => reservation.body_context(),
@@ -66,7 +74,8 @@ impl Running {
 pub struct Run<R, P, F> {
     recorded: Recorded<R, P>,
     // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
-    body: Pin<Box<F>>,
+    /// `None` when it was dropped before its end.
+    body: Option<Pin<Box<F>>>,
 }
 
 // Nothing in it is pinned but by its box.
@@ -79,6 +88,10 @@ struct Recorded<R, P> {
     policy: P,
     /// Knows how the result is written down, so that to be awaited asks nothing of its type.
     ending: fn(&Reservation, &P, &R) -> Ending,
+    /// Makes the answer of a call whose body is dropped before its end.
+    refuse: fn(Error) -> R,
+    /// What ends when it is to be dropped.
+    loss: Option<BoxFuture<()>>,
     /// What the body gave. It stays here until it is the caller's.
     answer: Option<R>,
 }
@@ -92,23 +105,26 @@ enum Stage {
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
 pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Serialize>,
+    R: Fallible<Ok: Serialize, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
-    Run { body, recorded: recorded(running, policy) }
+    Run { body: Some(body), recorded: recorded(running, policy) }
 }
 
-fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
-    running: Running,
-    policy: P,
-) -> Recorded<R, P> {
+fn recorded<R, P>(running: Running, policy: P) -> Recorded<R, P>
+where
+    R: Fallible<Ok: Serialize, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+{
     Recorded {
         context: running.body_context(),
         policy,
         ending: |reservation, policy, answer| {
             ending_or_panic(reservation.attempt(), policy, answer.as_result())
         },
+        refuse: |error| R::from_result(Err(error.into())),
+        loss: running.loss(),
         answer: None,
         stage: Stage::Body(running),
     }
@@ -119,8 +135,13 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
         let Self { recorded, body } = &mut *self;
+        if recorded.is_lost(cx) {
+            // Before the caller hears of it, so that nothing goes on behind its back.
+            *body = None;
+            return recorded.cancel().map_or(Poll::Pending, Poll::Ready);
+        }
         recorded.poll(cx, &mut |cx, answer| {
-            let polled = body.as_mut().poll(cx);
+            let polled = body.as_mut().map_or(Poll::Pending, |body| body.as_mut().poll(cx));
             polled.map(|given| *answer = Some(given))
         })
     }
@@ -149,6 +170,23 @@ impl<R, P> Recorded<R, P> {
         }
         // Without an answer it was polled after its end, which no executor does.
         self.answer.take().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Whether the body is to be dropped now.
+    fn is_lost(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let at_work = matches!(self.stage, Stage::Body(_));
+        at_work && self.loss.as_mut().is_some_and(|loss| loss.as_mut().poll(cx).is_ready())
+    }
+
+    /// The answer of a call whose body was dropped.
+    fn cancel(&mut self) -> Option<R> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Body(Running(Right::Protected(reservation))) => {
+                let started = reservation.attempt().call.started;
+                Some((self.refuse)(refused(reservation.cancel(), Some(started))))
+            }
+            _ => None,
+        }
     }
 
     /// Begins to record what the body gave, if that is to be recorded.

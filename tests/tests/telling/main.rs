@@ -31,11 +31,12 @@ async fn play() -> Vec<Told> {
     scenes::refused().await;
     scenes::given_back().await;
     scenes::taken_over().await;
-    scenes::left_to_its_lease().await;
+    scenes::left_to_its_lease();
     scenes::renewal_late().await;
     scenes::lease_lost().await;
     scenes::lease_unconfirmed().await;
     scenes::max_run_over().await;
+    scenes::cancelled().await;
     scenes::gave_up_recording().await;
     scenes::not_serializable().await;
     scenes::unreadable().await;

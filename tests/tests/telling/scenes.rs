@@ -7,7 +7,7 @@ use idempotent_runtime::store::{Release, Store, StoreErrorKind};
 use idempotent_runtime::stores::MemoryStore;
 use idempotent_runtime::testing::{Fault, Faults, ManualClock, Operation};
 use idempotent_runtime::{
-    Attempt, Error, Idempotency, IdempotencyBuilder, OnCrash, OnMissingKey, Reconciled,
+    Attempt, Error, Idempotency, IdempotencyBuilder, OnCrash, OnLost, OnMissingKey, Reconciled,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use tests::only_record;
@@ -81,7 +81,7 @@ pub async fn taken_over() {
     assert_eq!(scene.runs().await.unwrap(), SECRET);
 }
 
-pub async fn left_to_its_lease() {
+pub fn left_to_its_lease() {
     let hangs = |store: Faults<_>| store.before(Operation::Release, |_| std::future::pending());
     let scene = with(hangs, |builder| builder);
     for number in 0..=10_000 {
@@ -115,6 +115,12 @@ pub async fn lease_lost() {
     let record = only_record(&scene.store).await;
     scene.store.release(&record.key, record.owner, Release::Forget).await.unwrap();
     told.await.unwrap().unwrap();
+}
+
+pub async fn cancelled() {
+    let scene = with(|store| store, |builder| builder.on_lost(OnLost::Cancel).max_run(LEASE));
+    let hung = scene.call().run(|_| std::future::pending::<Outcome>());
+    assert_eq!(hung.await.unwrap_err().code(), "lease-lost");
 }
 
 pub async fn lease_unconfirmed() {
