@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::chance;
 use crate::idempotency::Core;
+use crate::meters::StoreCall;
 use crate::store::{Store, StoreError, StoreErrorKind, StoreResult};
 
 /// The future of one store call.
@@ -27,13 +28,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Outside a tokio runtime there is no timer: one try, as long as it takes.
 pub(crate) async fn ask<'a, T: Send + 'a>(
     core: &'a Core,
+    operation: &'static str,
     patience: Duration,
     call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
 ) -> StoreResult<T> {
     let Some(store) = core.store.as_deref() else {
         return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
     };
-    let mut asked = Guarded { store, asked: call(store) };
+    let mut asked = Guarded::new(store, operation, &call);
     match poll_once(&mut asked).await {
         // What is answered at once, as from memory, needs no timer.
         Poll::Ready(Err(error)) if error.is_transient() => asked.asked = Box::pin(ready(Err(error))),
@@ -44,13 +46,14 @@ pub(crate) async fn ask<'a, T: Send + 'a>(
         return asked.await;
     }
     // In a box, because timers are large: a call that is answered at once shall not carry them.
-    Box::pin(insist(core, store, patience, asked, call)).await
+    Box::pin(insist(core, store, operation, patience, asked, call)).await
 }
 
 /// Waits for what was asked, and asks again while no answer comes and `patience` lasts.
 async fn insist<'a, T>(
     core: &'a Core,
     store: &'a dyn Store,
+    operation: &'static str,
     patience: Duration,
     mut asked: Guarded<'a, T>,
     call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
@@ -69,7 +72,7 @@ async fn insist<'a, T>(
         }
         sleep(jittered).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        asked = Guarded { store, asked: call(store) };
+        asked = Guarded::new(store, operation, &call);
     }
 }
 
@@ -81,8 +84,13 @@ pub(crate) fn after(span: Duration) -> Instant {
 }
 
 /// Waits so long for an answer, and takes a panic of the store for an answer that did not come.
-pub(crate) async fn bounded<T>(store: &dyn Store, limit: Duration, asked: Asked<'_, T>) -> StoreResult<T> {
-    in_time(limit, Guarded { store, asked }).await
+pub(crate) async fn bounded<T>(
+    store: &dyn Store,
+    operation: &'static str,
+    limit: Duration,
+    asked: Asked<'_, T>,
+) -> StoreResult<T> {
+    in_time(limit, Guarded { store, asked, meter: Some(StoreCall::begin(operation)) }).await
 }
 
 async fn in_time<T>(limit: Duration, asked: Guarded<'_, T>) -> StoreResult<T> {
@@ -92,10 +100,23 @@ async fn in_time<T>(limit: Duration, asked: Guarded<'_, T>) -> StoreResult<T> {
         .unwrap_or_else(|elapsed| Err(StoreError::new(name, StoreErrorKind::Unavailable, elapsed)))
 }
 
-/// A store call in which a panic is an error.
+/// A store call that is measured, and in which a panic is an error.
 struct Guarded<'a, T> {
     store: &'a dyn Store,
     asked: Asked<'a, T>,
+    /// Until there is an answer.
+    meter: Option<StoreCall>,
+}
+
+impl<'a, T> Guarded<'a, T> {
+    fn new(
+        store: &'a dyn Store,
+        operation: &'static str,
+        call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
+    ) -> Self {
+        let meter = Some(StoreCall::begin(operation));
+        Self { store, asked: call(store), meter }
+    }
 }
 
 impl<T> Future for Guarded<'_, T> {
@@ -103,10 +124,14 @@ impl<T> Future for Guarded<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<StoreResult<T>> {
         let polled = catch_unwind(AssertUnwindSafe(|| self.asked.as_mut().poll(cx)));
-        polled.unwrap_or_else(|_| {
+        let polled = polled.unwrap_or_else(|_| {
             let error = StoreError::new(self.store.name(), StoreErrorKind::Unavailable, "it panicked");
             Poll::Ready(Err(error))
-        })
+        });
+        if let (Poll::Ready(answer), Some(meter)) = (&polled, self.meter.take_if(|_| polled.is_ready())) {
+            meter.answered(answer);
+        }
+        polled
     }
 }
 

@@ -12,7 +12,9 @@ use crate::builder::{ConfigError, IdempotencyBuilder};
 use crate::codec::Codec;
 use crate::context::Context;
 use crate::key::{OperationName, RecordKey};
+use crate::meters::describe_metrics;
 use crate::operation::Operation;
+use crate::policy::OnLost;
 use crate::store::{Lease, Store};
 use crate::stores::ConnectError;
 use crate::waiting::Waiting;
@@ -63,6 +65,7 @@ pub(crate) struct Settings {
     pub(crate) wait: Option<Duration>,
     pub(crate) max_attempts: u32,
     pub(crate) max_run: Duration,
+    pub(crate) on_lost: OnLost,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) store_timeout: Duration,
     pub(crate) record_patience: Duration,
@@ -120,6 +123,7 @@ impl Idempotency {
     }
 
     pub(crate) fn from_parts(store: Option<Arc<dyn Store>>, settings: Settings) -> Self {
+        describe_metrics();
         Self {
             core: Arc::new(Core {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
+use crate::reservation::Ending;
 use crate::run::{Right, Running, ending_or_panic};
 use crate::shim::{Begun, Fallible};
 
@@ -31,7 +32,7 @@ impl Running {
     pub fn is_after_another(&self) -> bool {
         match &self.0 {
             Right::Protected(reservation) => reservation.attempt().number > 1,
-            Right::Unprotected { .. } => false,
+            Right::Unprotected(_) => false,
         }
     }
 }
@@ -56,11 +57,15 @@ where
             let answer = Ok(value);
             if let Right::Protected(reservation) = running.0 {
                 let ending = ending_or_panic(reservation.attempt(), on_error, answer.as_ref());
+                let ending = match ending {
+                    // What is given is the result of the earlier attempt.
+                    Ending::Settle(settled, Outcome::Executed) => Ending::Settle(settled, Outcome::Replayed),
+                    ending => ending,
+                };
                 let slot = reservation.attempt().call.slot.clone();
                 let outcome = reservation.end(ending).await;
                 if let Some(slot) = slot {
-                    // What is given is the result of the earlier attempt.
-                    slot.set(if outcome == Outcome::Executed { Outcome::Replayed } else { outcome });
+                    slot.set(outcome);
                 }
             }
             Begun::Answer(R::from_result(answer))

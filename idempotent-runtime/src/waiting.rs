@@ -112,7 +112,8 @@ impl Post {
         while self.lookout.strong_count() > 0 {
             let notified = self.notification().await;
             let record =
-                ask(&self.core, self.core.settings.store_timeout, |store| store.load(&self.key)).await;
+                ask(&self.core, "load", self.core.settings.store_timeout, |store| store.load(&self.key))
+                    .await;
             let lease_left = match record {
                 Err(error) if error.is_transient() => pause,
                 Err(error) => return Report::Failed(Arc::new(error)),
@@ -145,7 +146,7 @@ impl Post {
     /// What ends when the record changes, counted from before it is looked at.
     async fn notification(&self) -> Option<Watch> {
         let store = self.core.store.as_deref()?;
-        bounded(store, self.core.settings.store_timeout, store.watch(&self.key)).await.ok()?
+        bounded(store, "watch", self.core.settings.store_timeout, store.watch(&self.key)).await.ok()?
     }
 
     fn report(&self, report: Report) {

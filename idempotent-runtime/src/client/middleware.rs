@@ -15,6 +15,7 @@ use super::error::ClientError;
 use super::key::RequestKey;
 use super::policy::{PolicyError, RetryPolicy};
 use super::vendor::{KeyForm, Place, Vendor};
+use crate::events;
 
 /// Gives requests a key, and sends them again under it. See the [module](super).
 #[derive(Clone)]
@@ -315,7 +316,7 @@ struct Sending<'m> {
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
         if let (true, Some(key)) = (self.at_work, &self.key) {
-            tracing::warn!(target: "idempotent", "a request was given up while its outcome was not known");
+            events::request_given_up();
             if let Some(hook) = &self.middleware.on_abandoned {
                 hook(key);
             }

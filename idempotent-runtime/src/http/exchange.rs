@@ -14,6 +14,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinError;
+use tokio::time::Instant;
 use tower_service::Service;
 use tracing::Instrument;
 
@@ -34,7 +35,7 @@ use crate::policy::OnCrash;
 use crate::prepared::Ready;
 use crate::replay::Replay;
 use crate::reservation::{Ending, Reservation};
-use crate::run::{Right, Running, run_with, settle};
+use crate::run::{Ends, Right, Running, run_with, settle};
 use crate::shim::refused;
 use crate::store::Settled;
 
@@ -68,11 +69,14 @@ where
     let Ok(permit) = Arc::clone(&config.in_flight).try_acquire_owned() else {
         return Ok(config.problem(Problem::OVERLOADED.after(Duration::from_secs(1))));
     };
-    let begun = match prepared(&config, &scope, &key, &parts, &content).ready() {
+    let started = Instant::now();
+    let begun = match prepared(&config, &scope, &key, &parts, &content).ready(started) {
         Ok(Ready::Protected(call)) => call::begin(call).await,
-        Ok(Ready::Unprotected { context, .. }) => {
+        Ok(Ready::Unprotected(unprotected)) => {
             let request = Request::from_parts(parts, Q::from(content.bytes));
-            return context.scope(inner.call(request)).await;
+            let response = unprotected.context.clone().scope(inner.call(request)).await;
+            unprotected.ended();
+            return response;
         }
         Err(error) => Err(error),
     };
@@ -80,7 +84,7 @@ where
         Ok(Begun::Run(reservation)) => reservation,
         Ok(Begun::Replay(stored)) => return Ok(config.replayed(&stored, &parts.headers)),
         Err(error) => {
-            let problem = Problem::from(&refused(error.clone()));
+            let problem = Problem::from(&refused(error.clone(), Some(started)));
             if config.fail_open && matches!(error, Error::Store { .. }) {
                 return inner.call(Request::from_parts(parts, Q::from(content.bytes))).await;
             }
@@ -111,7 +115,8 @@ where
     request.extensions_mut().insert(TakenOn);
     request.extensions_mut().insert(running.attempt());
     let handling = Box::pin(handle(inner, request, Arc::clone(&config)));
-    let run = run_with(running, Arc::clone(&config), handling, ending::<A, S::Error>);
+    let ends = Ends { ending: ending::<A, S::Error>, refuse: abandoned };
+    let run = run_with(running, Arc::clone(&config), handling, ends);
     let at_work = async move {
         let answer = run.await;
         drop(permit);
@@ -187,6 +192,16 @@ where
     }
 }
 
+/// What the client gets of a handler that was dropped because its lease was lost.
+#[expect(
+    clippy::unnecessary_wraps,
+    clippy::needless_pass_by_value,
+    reason = "as a function of any call: its answer may be an error, and made of this one"
+)]
+fn abandoned<A: From<Bytes>, E>(config: &Arc<Config>, error: Error) -> Result<Handled<A>, E> {
+    Ok(Handled { response: config.problem(Problem::from(&error)), kept: Kept::Lost })
+}
+
 /// What the end of a handler does to its record.
 fn ending<A, E>(reservation: &Reservation, config: &Arc<Config>, answer: &Result<Handled<A>, E>) -> Ending {
     let attempt = reservation.attempt();
@@ -231,7 +246,7 @@ impl Config {
     fn replayed<B: From<Bytes>>(&self, replay: &Replay, request: &http::HeaderMap) -> Response<B> {
         let stored = match read(replay) {
             Ok(stored) => stored,
-            Err(error) => return self.problem(Problem::from(&refused(error))),
+            Err(error) => return self.problem(Problem::from(&refused(error, None))),
         };
         replay.given();
         let StoredResponse { status, mut headers, mut content } = stored;

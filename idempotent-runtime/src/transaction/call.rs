@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::events;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
-use crate::prepared::{Prepared, Ready};
+use crate::prepared::{Prepared, Ready, Unprotected};
 use crate::replay::Replay;
 use crate::reservation::Ending;
 use crate::run::ending_or_panic;
@@ -53,7 +53,7 @@ pub struct RunningIn(Right);
 
 enum Right {
     Protected { attempt: Arc<Owned>, records: Transactional },
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected(Unprotected),
 }
 
 impl RunningIn {
@@ -61,7 +61,7 @@ impl RunningIn {
     pub(crate) fn attempt(&self) -> Attempt {
         match &self.0 {
             Right::Protected { attempt, .. } => Attempt::of(attempt),
-            Right::Unprotected { .. } => Attempt::UNPROTECTED,
+            Right::Unprotected(_) => Attempt::UNPROTECTED,
         }
     }
 
@@ -77,7 +77,7 @@ impl RunningIn {
             Right::Protected { attempt, .. } => {
                 Context { handle: attempt.call.handle(), attempt: Some(Attempt::of(attempt)), slot: None }
             }
-            Right::Unprotected { context, .. } => context.clone(),
+            Right::Unprotected(unprotected) => unprotected.context.clone(),
         }
     }
 }
@@ -101,10 +101,11 @@ where
     C: TransactionConnection,
 {
     prepared.in_transaction();
-    match beginning(prepared, connection).await {
+    let started = Instant::now();
+    match beginning(prepared, started, connection).await {
         Ok(Beginning::Run(running)) => BegunIn::Run(running),
         Ok(Beginning::Replay(stored)) => BegunIn::Answer(R::from_result(replay(&stored, on_error))),
-        Err(error) => BegunIn::Answer(R::from_result(Err(refused(error).into()))),
+        Err(error) => BegunIn::Answer(R::from_result(Err(refused(error, Some(started)).into()))),
     }
 }
 
@@ -130,8 +131,8 @@ where
 {
     let (attempt, records) = match running.0 {
         Right::Protected { attempt, records } => (attempt, records),
-        Right::Unprotected { slot, .. } => {
-            set(slot.as_deref(), Outcome::Unprotected);
+        Right::Unprotected(unprotected) => {
+            unprotected.ended();
             return answer;
         }
     };
@@ -153,18 +154,21 @@ where
             note(&trouble);
             answer
         }
-        Err(trouble) => R::from_result(Err(refused(error(&attempt.call, trouble)).into())),
+        Err(trouble) => {
+            R::from_result(Err(refused(error(&attempt.call, trouble), Some(attempt.call.started)).into()))
+        }
     }
 }
 
 async fn beginning<C: TransactionConnection>(
     prepared: Prepared,
+    started: Instant,
     connection: &mut C,
 ) -> Result<Beginning, Error> {
-    let call = match prepared.ready()? {
+    let call = match prepared.ready(started)? {
         Ready::Protected(call) => call,
-        Ready::Unprotected { context, slot, .. } => {
-            return Ok(Beginning::Run(RunningIn(Right::Unprotected { context, slot })));
+        Ready::Unprotected(unprotected) => {
+            return Ok(Beginning::Run(RunningIn(Right::Unprotected(unprotected))));
         }
     };
     let not_configured = |reason| Error::NotConfigured { operation: call.key.operation().clone(), reason };
