@@ -27,10 +27,14 @@ impl StoreCall {
     pub(crate) fn answered<T>(self, _answer: &StoreResult<T>) {}
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Body;
 
 impl Body {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
     #[expect(clippy::unused_self, reason = "the other one notes the time")]
     pub(crate) fn polling(&mut self) {}
 

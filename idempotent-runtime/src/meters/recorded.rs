@@ -111,10 +111,14 @@ impl Drop for StoreCall {
 }
 
 /// How long a body runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Body(Option<Instant>);
 
 impl Body {
+    pub(crate) fn new() -> Self {
+        Self(None)
+    }
+
     pub(crate) fn polling(&mut self) {
         self.0.get_or_insert_with(Instant::now);
     }
