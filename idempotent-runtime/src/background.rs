@@ -25,7 +25,7 @@ impl Background {
             let task = BackgroundTask::begin();
             let work = async move {
                 work.await;
-                drop(task);
+                task.end();
             };
             self.0.spawn_on(work, &runtime);
         }
@@ -36,7 +36,7 @@ impl Background {
         let task = BackgroundTask::begin();
         self.0.track_future(async move {
             let output = work.await;
-            drop(task);
+            task.end();
             output
         })
     }

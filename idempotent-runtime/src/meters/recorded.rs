@@ -139,6 +139,11 @@ impl BackgroundTask {
         gauge.increment(1.0);
         Self(gauge)
     }
+
+    /// Also what happens when it is dropped before.
+    pub(crate) fn end(self) {
+        drop(self);
+    }
 }
 
 impl Drop for BackgroundTask {
