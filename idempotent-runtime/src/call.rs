@@ -13,8 +13,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub(crate) owner: OwnerToken,
     pub(crate) lease: Lease,
     pub(crate) ttl: Duration,
+    /// Another time for this one result, where the body has said so.
+    pub(crate) own_ttl: OnceLock<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_lost: OnLost,
@@ -304,6 +306,12 @@ impl Call {
             outer = attempt.call.caller.attempt.as_ref().and_then(Attempt::nearest);
         }
         false
+    }
+
+    /// The result of this call is kept for another time than those of others.
+    #[cfg(feature = "http")]
+    pub(crate) fn keep_for(&self, ttl: Duration) {
+        let _ = self.own_ttl.set(ttl.max(crate::prepared::SHORTEST));
     }
 
     /// What the store is asked for.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use crate::asking::bounded;
 use crate::attempt::Owned;
 use crate::events;
-use crate::meters::StoreCall;
 use crate::store::Write;
 
 const LONGEST_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -48,20 +48,18 @@ async fn beat(attempt: Arc<Owned>) {
         if asked_at > next + interval {
             events::renewal_late(call, attempt.number, asked_at - next);
         }
-        let renewing = StoreCall::begin("renew");
-        let renewed = timeout(interval, store.renew(&call.key, call.owner, call.lease)).await;
-        match renewed.inspect(|answer| renewing.answered(answer)) {
-            Ok(Ok(Write::Applied)) => {
+        match bounded(store, "renew", interval, store.renew(&call.key, call.owner, call.lease)).await {
+            Ok(Write::Applied) => {
                 confirmed_at = asked_at;
                 next = asked_at + interval;
             }
             // The end of the body is being recorded, and is recorded.
-            Ok(Ok(Write::Lost)) if attempt.has_ended() => return,
-            Ok(Ok(Write::Lost)) => {
+            Ok(Write::Lost) if attempt.has_ended() => return,
+            Ok(Write::Lost) => {
                 events::lease_lost(call, attempt.number);
                 return attempt.lose();
             }
-            Ok(Err(_)) | Err(_) => {
+            Err(_) => {
                 if confirmed_at.elapsed() >= call.lease.duration {
                     lose_unconfirmed(&attempt);
                 }

@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "client")]
+pub mod client;
 pub mod fingerprint;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod key;
 pub mod store;
 pub mod stores;

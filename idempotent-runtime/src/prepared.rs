@@ -1,7 +1,7 @@
 //! A call before it begins: key and fingerprint are taken here, where the body cannot change its arguments yet.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -211,6 +211,7 @@ impl Parts {
             owner: OwnerToken::random(),
             lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
             ttl: ttl.unwrap_or(defaults.ttl),
+            own_ttl: OnceLock::new(),
             wait: wait.or(defaults.wait).or(in_transaction.then_some(transaction::WAIT)),
             in_transaction,
             on_crash,

@@ -1,6 +1,6 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::heartbeat::Heartbeat;
 use crate::meters::{self, StoreCall};
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnLost;
-use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
+use crate::store::{Release, Settled, StoreResult, Write};
 
 /// How many tasks a handle may have in the background before it gives no more keys back.
 const MOST_IN_BACKGROUND: usize = 10_000;
@@ -209,13 +209,6 @@ fn record_at_once(attempt: &Owned, ending: &Ending) -> Option<Outcome> {
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
     let mut writing = pin!(write(call, ending));
-    // A panic of the store is an error of the store: the body has run, and its value is its caller's all the same.
-    let mut writing = poll_fn(|cx| {
-        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
-            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
-            Poll::Ready((Err(error), Outcome::Executed))
-        })
-    });
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -271,7 +264,7 @@ impl Call {
     fn keeps(&self, settled: &Settled) -> Duration {
         match settled {
             Settled::Unknown => self.lease.unknown_ttl,
-            _ => self.ttl,
+            _ => self.own_ttl.get().copied().unwrap_or(self.ttl),
         }
     }
 }

@@ -89,7 +89,7 @@ struct Recorded<R, P> {
     /// Knows how the result is written down, so that to be awaited asks nothing of its type.
     ending: fn(&Reservation, &P, &R) -> Ending,
     /// Makes the answer of a call whose body is dropped before its end.
-    refuse: fn(Error) -> R,
+    refuse: Option<fn(Error) -> R>,
     /// What ends when it is to be dropped.
     loss: Option<BoxFuture<()>>,
     /// What the body gave. It stays here until it is the caller's.
@@ -117,17 +117,22 @@ where
     R: Fallible<Ok: Serialize, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    Recorded {
-        context: running.body_context(),
-        policy,
-        ending: |reservation, policy, answer| {
-            ending_or_panic(reservation.attempt(), policy, answer.as_result())
-        },
-        refuse: |error| R::from_result(Err(error.into())),
-        loss: running.loss(),
-        answer: None,
-        stage: Stage::Body(running),
-    }
+    let loss = running.loss();
+    let recorded = Recorded::new(running, policy, |reservation, policy, answer: &R| {
+        ending_or_panic(reservation.attempt(), policy, answer.as_result())
+    });
+    Recorded { loss, refuse: Some(|error| R::from_result(Err(error.into()))), ..recorded }
+}
+
+/// As [`run`], for what is no function's result: `ending` says what it does to the record. It goes on when its lease is lost.
+#[cfg(feature = "http")]
+pub(crate) fn run_with<R, P, F: Future<Output = R>>(
+    running: Running,
+    policy: P,
+    body: Pin<Box<F>>,
+    ending: fn(&Reservation, &P, &R) -> Ending,
+) -> Run<R, P, F> {
+    Run { body: Some(body), recorded: Recorded::new(running, policy, ending) }
 }
 
 impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
@@ -148,6 +153,12 @@ impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
 }
 
 impl<R, P> Recorded<R, P> {
+    fn new(running: Running, policy: P, ending: fn(&Reservation, &P, &R) -> Ending) -> Self {
+        let context = running.body_context();
+        let stage = Stage::Body(running);
+        Self { stage, context, policy, ending, refuse: None, loss: None, answer: None }
+    }
+
     fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
@@ -183,7 +194,8 @@ impl<R, P> Recorded<R, P> {
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Body(Running(Right::Protected(reservation))) => {
                 let started = reservation.attempt().call.started;
-                Some((self.refuse)(refused(reservation.cancel(), Some(started))))
+                let error = refused(reservation.cancel(), Some(started));
+                self.refuse.map(|refuse| refuse(error))
             }
             _ => None,
         }
@@ -278,7 +290,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answe
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
-fn settle(
+pub(crate) fn settle(
     attempt: &Owned,
     encoded: Result<Cow<'_, [u8]>, serde_json::Error>,
     settled: fn(Stored) -> Settled,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use crate::asking::ask;
+use crate::asking::{ask, bounded};
 use crate::chance;
 use crate::idempotency::Core;
 use crate::key::RecordKey;
@@ -184,8 +184,8 @@ impl Post {
 
     /// What ends when the record changes, counted from before it is looked at.
     async fn notification(&self) -> Option<Watch> {
-        let store = self.core.store.as_ref()?;
-        timeout(self.core.settings.store_timeout, store.watch(&self.key)).await.ok()?.ok()?
+        let store = self.core.store.as_deref()?;
+        bounded(store, "watch", self.core.settings.store_timeout, store.watch(&self.key)).await.ok()?
     }
 
     /// Takes the look-out down.
