@@ -35,7 +35,8 @@ pub(crate) async fn ask<'a, T: Send + 'a>(
     let Some(store) = core.store.as_deref() else {
         return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
     };
-    let mut asked = Guarded::new(store, operation, &call);
+    let call = |store| Guarded::new(store, operation, call(store));
+    let mut asked = call(store);
     match poll_once(&mut asked).await {
         // What is answered at once, as from memory, needs no timer.
         Poll::Ready(Err(error)) if error.is_transient() => asked.asked = Box::pin(ready(Err(error))),
@@ -46,17 +47,16 @@ pub(crate) async fn ask<'a, T: Send + 'a>(
         return asked.await;
     }
     // In a box, because timers are large: a call that is answered at once shall not carry them.
-    Box::pin(insist(core, store, operation, patience, asked, call)).await
+    Box::pin(insist(core, store, patience, asked, call)).await
 }
 
 /// Waits for what was asked, and asks again while no answer comes and `patience` lasts.
 async fn insist<'a, T>(
     core: &'a Core,
     store: &'a dyn Store,
-    operation: &'static str,
     patience: Duration,
     mut asked: Guarded<'a, T>,
-    call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
+    call: impl Fn(&'a dyn Store) -> Guarded<'a, T>,
 ) -> StoreResult<T> {
     let deadline = after(patience);
     let mut pause = FIRST_PAUSE;
@@ -72,7 +72,7 @@ async fn insist<'a, T>(
         }
         sleep(jittered).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        asked = Guarded::new(store, operation, &call);
+        asked = call(store);
     }
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn bounded<T>(
     limit: Duration,
     asked: Asked<'_, T>,
 ) -> StoreResult<T> {
-    in_time(limit, Guarded { store, asked, meter: Some(StoreCall::begin(operation)) }).await
+    in_time(limit, Guarded::new(store, operation, asked)).await
 }
 
 async fn in_time<T>(limit: Duration, asked: Guarded<'_, T>) -> StoreResult<T> {
@@ -100,22 +100,17 @@ async fn in_time<T>(limit: Duration, asked: Guarded<'_, T>) -> StoreResult<T> {
         .unwrap_or_else(|elapsed| Err(StoreError::new(name, StoreErrorKind::Unavailable, elapsed)))
 }
 
-/// A store call that is measured, and in which a panic is an error.
+/// A store call in which a panic is an error, and which is timed.
 struct Guarded<'a, T> {
     store: &'a dyn Store,
     asked: Asked<'a, T>,
-    /// Until there is an answer.
+    /// Until it is answered.
     meter: Option<StoreCall>,
 }
 
 impl<'a, T> Guarded<'a, T> {
-    fn new(
-        store: &'a dyn Store,
-        operation: &'static str,
-        call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
-    ) -> Self {
-        let meter = Some(StoreCall::begin(operation));
-        Self { store, asked: call(store), meter }
+    fn new(store: &'a dyn Store, operation: &'static str, asked: Asked<'a, T>) -> Self {
+        Self { store, asked, meter: Some(StoreCall::begin(operation)) }
     }
 }
 

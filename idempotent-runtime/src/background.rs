@@ -24,8 +24,8 @@ impl Background {
         if let Ok(runtime) = Handle::try_current() {
             let task = BackgroundTask::begin();
             let work = async move {
-                let _task = task;
                 work.await;
+                task.end();
             };
             self.0.spawn_on(work, &runtime);
         }
@@ -35,8 +35,9 @@ impl Background {
     pub(crate) fn track<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
         let task = BackgroundTask::begin();
         self.0.track_future(async move {
-            let _task = task;
-            work.await
+            let output = work.await;
+            task.end();
+            output
         })
     }
 

@@ -1,5 +1,6 @@
 //! Building a handle, and what can be wrong with its settings.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,13 @@ impl Default for IdempotencyBuilder {
 
 impl IdempotencyBuilder {
     /// Where records are kept. Required. An `Arc<dyn Store>` is a store too.
+    ///
+    /// Handles that are given the same `Arc<dyn Store>` look at a key together when calls of several of them wait for it.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
+        let mut store = Some(store);
+        let any: &mut dyn Any = &mut store;
+        let shared = any.downcast_mut().and_then(Option::<Arc<dyn Store>>::take);
+        self.store = shared.or_else(|| store.map(|store| -> Arc<dyn Store> { Arc::new(store) }));
         self
     }
 

@@ -298,7 +298,9 @@ impl Call {
     pub(crate) fn is_inside_itself(&self) -> bool {
         let mut outer = self.caller.attempt.as_ref().and_then(Attempt::nearest);
         while let Some(attempt) = outer {
-            if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {
+            if attempt.call.core.shares_store_with(&self.core)
+                && attempt.call.key.as_str() == self.key.as_str()
+            {
                 return true;
             }
             outer = attempt.call.caller.attempt.as_ref().and_then(Attempt::nearest);

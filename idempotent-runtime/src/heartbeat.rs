@@ -48,8 +48,7 @@ async fn beat(attempt: Arc<Owned>) {
         if asked_at > next + interval {
             events::renewal_late(call, attempt.number, asked_at - next);
         }
-        let renewing = store.renew(&call.key, call.owner, call.lease);
-        match bounded(store, "renew", interval, renewing).await {
+        match bounded(store, "renew", interval, store.renew(&call.key, call.owner, call.lease)).await {
             Ok(Write::Applied) => {
                 confirmed_at = asked_at;
                 next = asked_at + interval;

@@ -51,7 +51,8 @@ pub(crate) struct Core {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) settings: Settings,
     pub(crate) background: Background,
-    pub(crate) waiting: Waiting,
+    /// `None` without a store.
+    pub(crate) waiting: Option<Arc<Waiting>>,
     claims: Mutex<HashMap<&'static str, usize>>,
     warned: AtomicBool,
 }
@@ -127,10 +128,10 @@ impl Idempotency {
         Self {
             core: Arc::new(Core {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                waiting: store.as_ref().map(Waiting::at),
                 store,
                 settings,
                 background: Background::default(),
-                waiting: Waiting::default(),
                 claims: Mutex::default(),
                 warned: AtomicBool::new(false),
             }),
@@ -188,6 +189,14 @@ impl Core {
     pub(crate) fn claim(&self, name: &'static str, site: usize) -> bool {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         *claims.entry(name).or_insert(site) == site
+    }
+
+    /// Whether both keep their records in the same store, as far as that can be seen from here.
+    pub(crate) fn shares_store_with(&self, other: &Self) -> bool {
+        match (&self.waiting, &other.waiting) {
+            (Some(waiting), Some(other)) => Arc::ptr_eq(waiting, other),
+            _ => false,
+        }
     }
 
     /// `true` the first time.

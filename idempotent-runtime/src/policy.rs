@@ -40,7 +40,7 @@ pub enum OnLost {
     ///
     /// What the body has done stays done, and what it would have done next, another attempt may do. It can only be dropped
     /// where it waits: one that blocks its thread goes on. In a call in a transaction of the caller's there is no lease
-    /// to lose.
+    /// to lose, and a handler behind the HTTP layer goes on.
     Cancel,
 }
 

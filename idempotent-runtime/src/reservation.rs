@@ -60,7 +60,7 @@ impl Reservation {
             attempt: Arc::new(attempt),
             phase: Phase::Reserved,
             heartbeat: None,
-            body: meters::Body::default(),
+            body: meters::Body::new(),
         }
     }
 

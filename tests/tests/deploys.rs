@@ -292,8 +292,8 @@ fn the_table_of_deploys_names_tests_that_exist() {
         }
     }
     for row in table::rows(&table::operations(), "## Deploys") {
-        let [differs, _, named] = &row[..] else { panic!("{row:?}") };
-        let mut names = named.split('`').filter(|name| name.contains('_')).peekable();
+        let [differs, _, shown_by] = &row[..] else { panic!("{row:?}") };
+        let mut names = shown_by.split('`').filter(|name| name.contains('_')).peekable();
         assert!(names.peek().is_some(), "{differs}");
         for name in names {
             assert!(code.contains(&format!("fn {name}()")), "{differs}: {name}");

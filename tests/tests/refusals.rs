@@ -271,3 +271,17 @@ async fn a_call_inside_its_own_body_is_an_error_at_once_through_an_unprotected_c
     });
     assert_eq!(result.await.unwrap_err().code(), "reentrant");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_inside_its_own_body_is_an_error_at_once_through_another_handle_of_the_store_too() {
+    let store: std::sync::Arc<dyn idempotent_runtime::store::Store> =
+        std::sync::Arc::new(idempotent_runtime::stores::MemoryStore::new());
+    let outer = Idempotency::new(std::sync::Arc::clone(&store));
+    let inner = Idempotency::builder().store(store).wait(Duration::from_secs(60)).build().unwrap();
+    let started = tokio::time::Instant::now();
+    let call = outer.operation("charge").key("o-1");
+    let result = call.run(|_| async move {
+        inner.operation("charge").key("o-1").run(|_| async { Ok::<_, Error>(1) }).await
+    });
+    assert_eq!((result.await.unwrap_err().code(), started.elapsed()), ("reentrant", Duration::ZERO));
+}

@@ -246,7 +246,7 @@ impl Config {
     fn replayed<B: From<Bytes>>(&self, replay: &Replay, request: &http::HeaderMap) -> Response<B> {
         let stored = match read(replay) {
             Ok(stored) => stored,
-            Err(error) => return self.problem(Problem::from(&refused(error, None))),
+            Err(error) => return self.problem(Problem::from(&refused(error, Some(replay.started())))),
         };
         replay.given();
         let StoredResponse { status, mut headers, mut content } = stored;

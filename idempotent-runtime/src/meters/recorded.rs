@@ -111,10 +111,14 @@ impl Drop for StoreCall {
 }
 
 /// How long a body runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Body(Option<Instant>);
 
 impl Body {
+    pub(crate) fn new() -> Self {
+        Self(None)
+    }
+
     pub(crate) fn polling(&mut self) {
         self.0.get_or_insert_with(Instant::now);
     }
@@ -134,6 +138,11 @@ impl BackgroundTask {
         let gauge = gauge!(BACKGROUND);
         gauge.increment(1.0);
         Self(gauge)
+    }
+
+    /// Also what happens when it is dropped before.
+    pub(crate) fn end(self) {
+        drop(self);
     }
 }
 

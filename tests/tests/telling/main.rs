@@ -124,23 +124,26 @@ fn events_in(folder: &Path, found: &mut Vec<(PathBuf, String, String)>) {
 }
 
 #[test]
-fn the_table_of_the_stores_events_has_those_in_the_code() {
+fn the_table_of_the_stores_and_the_clients_events_has_those_in_the_code() {
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../idempotent-runtime/src");
     let mut found = Vec::new();
     events_in(&library.join("stores"), &mut found);
+    events_in(&library.join("client"), &mut found);
     let found: BTreeSet<_> = found
         .into_iter()
         // What the server is found to lack has words of its own.
         .map(|(_, level, message)| (level, if message == "{finding}" { "a finding".into() } else { message }))
         .collect();
-    let table: BTreeSet<_> = rows(&operations(), "### Of the stores")
+    let table: BTreeSet<_> = rows(&operations(), "### Of the stores and of the client")
         .into_iter()
         .map(|row| (row[0].clone(), row[1].clone()))
         .collect();
     assert_eq!(found, table);
     let mut everywhere = Vec::new();
     events_in(&library, &mut everywhere);
-    let elsewhere = everywhere.iter().filter(|(path, ..)| !path.starts_with(library.join("stores")));
+    let elsewhere = everywhere.iter().filter(|(path, ..)| {
+        !path.starts_with(library.join("stores")) && !path.starts_with(library.join("client"))
+    });
     for (path, ..) in elsewhere {
         assert!(path.ends_with("events.rs"), "{} has an event of its own", path.display());
     }
