@@ -153,8 +153,3 @@ pub(crate) fn not_purged_in_time() {
     meters::purge_failed("no-answer");
     tracing::warn!(target: "idempotent", "expired records could not be purged in time");
 }
-
-#[cfg(feature = "client")]
-pub(crate) fn request_given_up() {
-    tracing::warn!(target: "idempotent", "a request was given up while its outcome was not known");
-}

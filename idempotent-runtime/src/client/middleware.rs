@@ -15,7 +15,6 @@ use super::error::ClientError;
 use super::key::RequestKey;
 use super::policy::{PolicyError, RetryPolicy};
 use super::vendor::{KeyForm, Place, Vendor};
-use crate::events;
 
 /// Gives requests a key, and sends them again under it. See the [module](super).
 #[derive(Clone)]
@@ -316,7 +315,7 @@ struct Sending<'m> {
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
         if let (true, Some(key)) = (self.at_work, &self.key) {
-            events::request_given_up();
+            tracing::warn!(target: "idempotent", "a request was given up while its outcome was not known");
             if let Some(hook) = &self.middleware.on_abandoned {
                 hook(key);
             }
