@@ -1,6 +1,7 @@
 //! What the attribute means: every rule is checked, every name resolved, and nothing optional is left.
 
 mod arguments;
+mod parameters;
 mod values;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -20,6 +21,8 @@ pub(crate) struct Checked {
     pub(crate) settings: Vec<Setting>,
     pub(crate) handle: Handle,
     pub(crate) key: Key,
+    /// Whether calls of the method on two types may look the same.
+    pub(crate) type_counts: bool,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) on_error: OnError,
     /// What is asked before a second run: a future.
@@ -101,6 +104,8 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         arguments.retain(|argument| *connection != argument.name);
     }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
+    parameters::are_seen(args, function, key.as_ref(), errors);
+    let type_counts = parameters::type_counts(args, function, key.as_ref(), &arguments);
     let mut settings = arguments::template(key.as_ref());
     settings.extend(values::settings(args, errors));
     detached_owns_its_arguments(args, function, errors);
@@ -117,6 +122,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         settings,
         handle,
         key: key?.key,
+        type_counts,
         arguments,
         on_error: on_error?,
         reconcile,

@@ -101,6 +101,9 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             })
             .collect(),
     };
+    let of_type = checked
+        .type_counts
+        .then(|| quote_spanned!(Span::mixed_site()=> #hidden::of_type::<Self>(&mut #call);));
     let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
     let mutable = mutable(checked);
     // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
@@ -109,6 +112,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
         let #call = {
             static #site: #hidden::Site = #value;
             let mut #call = #hidden::prepare(&#site, #handle);
+            #of_type
             #key
             #(#arguments)*
             #mutable

@@ -37,7 +37,7 @@ use crate::context::Context;
 use crate::diagnostics::{Kept, ReadBack, Refusable};
 use crate::error::Error;
 use crate::events;
-use crate::idempotency::{Core, Idempotency};
+use crate::idempotency::{Claim, Core, Idempotency};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
 use crate::run::{Right, Run};
@@ -57,7 +57,7 @@ pub struct Site {
     pub(crate) template: Option<&'static str>,
     pub(crate) policies: Policies,
     pub(crate) detached: bool,
-    /// The handle that has checked this function's name last.
+    /// Which handle, and which type, the function's name was last checked for: see [`check`].
     known_to: AtomicU64,
 }
 
@@ -120,18 +120,25 @@ impl Site {
         self
     }
 
-    pub(crate) fn is_known_to(&self, handle: u64) -> bool {
-        self.known_to.load(Ordering::Relaxed) == handle
+    pub(crate) fn is_known_to(&self, handle: u64, of_type: Option<&str>) -> bool {
+        self.known_to.load(Ordering::Relaxed) == check(handle, of_type)
     }
 
-    /// Claims the name for this function. `false`: another function of this handle has it.
-    pub(crate) fn claim(&'static self, core: &Core) -> bool {
-        let claimed = core.claim(self.name, std::ptr::from_ref(self).addr());
+    /// Claims the name for this function, or for the method of one type. `false`: another of this handle has it.
+    pub(crate) fn claim(&'static self, core: &Core, of_type: Option<&'static str>) -> bool {
+        let claimed = core.claim(self.name, Claim { site: std::ptr::from_ref(self).addr(), of_type });
         if claimed {
-            self.known_to.store(core.id, Ordering::Relaxed);
+            self.known_to.store(check(core.id, of_type), Ordering::Relaxed);
         }
         claimed
     }
+}
+
+/// A number for a handle and a type: FNV-1a, which costs a call little. It is kept in the process only.
+fn check(handle: u64, of_type: Option<&str>) -> u64 {
+    let Some(name) = of_type else { return handle };
+    let seed = 0xcbf2_9ce4_8422_2325 ^ handle;
+    name.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// What a `store = …` expression gives: an [`Idempotency`], or a reference, `Arc` or `Box` of one.
@@ -203,6 +210,13 @@ impl<T, E> Fallible for Result<T, E> {
     fn from_result(result: Self) -> Self {
         result
     }
+}
+
+/// Says of which type the method is: nothing else in the call does.
+///
+/// The name of a type is compared within the process, and never stored: it changes with the source and the compiler.
+pub fn of_type<S: ?Sized>(call: &mut Prepared) {
+    call.of_type(std::any::type_name::<S>());
 }
 
 /// What a call has to do after it has begun.
