@@ -15,8 +15,7 @@ use crate::{suggest, transaction};
 
 /// What the expansion needs to know beside the function itself.
 pub(crate) struct Checked {
-    /// The path of the runtime crate.
-    pub(crate) runtime: TokenStream,
+    pub(crate) runtime: Runtime,
     pub(crate) name: Name,
     pub(crate) settings: Vec<Setting>,
     pub(crate) handle: Handle,
@@ -27,7 +26,8 @@ pub(crate) struct Checked {
     pub(crate) on_error: OnError,
     /// What is asked before a second run: a future.
     pub(crate) reconcile: Option<TokenStream>,
-    pub(crate) detached: bool,
+    /// Where it is asked for.
+    pub(crate) detached: Option<Span>,
     /// The argument that is the caller's transaction.
     pub(crate) transaction: Option<Ident>,
     /// What the function returns once it is awaited.
@@ -36,6 +36,14 @@ pub(crate) struct Checked {
     pub(crate) captured: Vec<Captured>,
     /// Those after these in the source, in its order: the body must own them under bindings of its own.
     pub(crate) rebound: Vec<Captured>,
+}
+
+/// Where the runtime crate is.
+pub(crate) enum Runtime {
+    /// A dependency of this name.
+    Dependency(String),
+    /// At the path that `crate` gives.
+    Given(TokenStream),
 }
 
 pub(crate) enum Name {
@@ -83,8 +91,10 @@ pub(crate) struct Argument {
 }
 
 pub(crate) enum OnError {
-    /// A policy of the runtime, and where it was chosen.
+    /// A policy of the runtime that asks nothing of the error, and where it was chosen.
     Policy(&'static str, Span),
+    /// The error is stored.
+    Replay(Span),
     Decide(TokenStream),
 }
 
@@ -126,7 +136,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         arguments,
         on_error: on_error?,
         reconcile,
-        detached: args.detached.is_some(),
+        detached: args.detached.as_ref().map(Ident::span),
         transaction,
         output,
         captured,

@@ -1,11 +1,12 @@
 //! `transaction = tx`: the argument that is the caller's own transaction, and the call inside it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{quote, quote_spanned};
 use syn::{Expr, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
+use crate::expand::of_output;
 use crate::function::Function;
 use crate::suggest;
 
@@ -102,15 +103,20 @@ pub(crate) fn begin_and_run(parts: Parts<'_>) -> TokenStream {
     let Parts { hidden, call, connection, output, policy, body } = parts;
     let answer = Ident::new("__idempotent_answer", Span::mixed_site());
     let running = Ident::new("__idempotent_running", Span::mixed_site());
+    let types = quote!(#output, _, _);
+    let begin = quote_spanned!(Span::mixed_site()=> #call, #policy, &mut *#connection);
+    let begin = of_output(hidden, "begin_in", &types, output, begin);
+    let complete = quote_spanned!(Span::mixed_site()=> #running, #policy, #answer, &mut *#connection);
+    let complete = of_output(hidden, "complete_in", &types, output, complete);
     quote_spanned! {Span::mixed_site()=>
-        match #hidden::begin_in::<#output, _, _>(#call, #policy, &mut *#connection).await {
+        match #begin.await {
             #hidden::BegunIn::Answer(#answer) => #answer,
             #hidden::BegunIn::Run(#running) => {
                 let #answer = {
                     let #connection = &mut *#connection;
                     #hidden::run_in(&#running, #body).await
                 };
-                #hidden::complete_in::<#output, _, _>(#running, #policy, #answer, &mut *#connection).await
+                #complete.await
             }
         }
     }

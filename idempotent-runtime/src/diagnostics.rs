@@ -3,8 +3,10 @@
 //! Each holds for exactly the types that its supertrait holds for. Generated code goes through them, so that the compiler
 //! reports these, with the fix, at the argument or selector that is wrong.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -86,28 +88,101 @@ impl<E: From<Error>> Refusable for E {}
     message = "the future given as `reconcile` gives `{Self}`, which does not fit `{R}`",
     label = "expected `Result<Reconciled<T>, E>`, with the `T` and `E` that the function returns"
 )]
-pub trait Found<R: Fallible> {
-    /// The same, as a result.
-    fn found(self) -> Result<Reconciled<R::Ok>, R::Err>;
+pub trait Found<R> {
+    /// The same, in terms of what the function returns.
+    fn found(self) -> Finding<R>;
+}
+
+/// What was found out about an earlier attempt.
+#[derive(Debug)]
+pub enum Finding<R> {
+    /// What it gave, or why that is not known.
+    Answer(R),
+    /// See [`Reconciled::NotDone`].
+    NotDone,
+    /// See [`Reconciled::Unknown`].
+    Unknown,
 }
 
 impl<T, E> Found<Result<T, E>> for Result<Reconciled<T>, E> {
-    fn found(self) -> Self {
-        self
+    fn found(self) -> Finding<Result<T, E>> {
+        match self {
+            Ok(Reconciled::Done(value)) => Finding::Answer(Ok(value)),
+            Ok(Reconciled::NotDone) => Finding::NotDone,
+            Ok(Reconciled::Unknown) => Finding::Unknown,
+            Err(error) => Finding::Answer(Err(error)),
+        }
+    }
+}
+
+/// The future of a `reconcile` expression, with what is asked of its type left behind: what is wrong with it is reported
+/// where it is given, and nowhere else.
+pub struct Asked<R, F> {
+    future: Pin<Box<F>>,
+    poll: fn(Pin<&mut F>, &mut Context<'_>) -> Poll<Finding<R>>,
+}
+
+/// Takes the future of a `reconcile` expression.
+pub fn asked<R, F: Future<Output: Found<R>>>(future: F) -> Asked<R, F> {
+    Asked { future: Box::pin(future), poll: |future, cx| future.poll(cx).map(Found::found) }
+}
+
+impl<R, F> Future for Asked<R, F> {
+    type Output = Finding<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finding<R>> {
+        let poll = self.poll;
+        poll(self.future.as_mut(), cx)
+    }
+}
+
+impl<R, F> fmt::Debug for Asked<R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").finish_non_exhaustive()
     }
 }
 
 /// `reconcile::reconcile`, in a box: it is seldom needed, so it takes no room in the future of each call.
-pub fn reconcile<R, P, F>(running: Running, on_error: &P, asked: F) -> Asking<impl Future<Output = Begun<R>>>
+pub fn reconcile<R, P, F>(
+    running: Running,
+    on_error: &P,
+    asked: Asked<R, F>,
+) -> Asking<impl Future<Output = Begun<R>>>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
-    F: Future<Output: Found<R>>,
 {
-    Box::pin(crate::reconcile::reconcile(running, on_error, async { asked.await.found() }))
+    Box::pin(crate::reconcile::reconcile(running, on_error, async {
+        match asked.await {
+            Finding::Answer(answer) => answer.into_result().map(Reconciled::Done),
+            Finding::NotDone => Ok(Reconciled::NotDone),
+            Finding::Unknown => Ok(Reconciled::Unknown),
+        }
+    }))
 }
 
 type Asking<F> = Pin<Box<F>>;
+
+/// An error that can be given to a duplicate: anything that is `Serialize` and `DeserializeOwned`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored for replay",
+    label = "`{Self}` is not `Serialize` and `DeserializeOwned`",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or choose another `on_error`"
+)]
+pub trait Replayable: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Serialize + DeserializeOwned> Replayable for E {}
+
+/// [`Replay`](crate::on_error::Replay), with the type of the error left behind: as [`Decided`].
+pub fn replayed<E: Replayable>() -> Decided<E, ()> {
+    Decided {
+        function: (),
+        decide: |(), _| OnError::Replay,
+        encode: <OnError as Decision<E>>::encode,
+        decode: <OnError as Decision<E>>::decode,
+    }
+}
 
 /// A function that decides about errors, with its type left behind: what is wrong with it is reported where it is given,
 /// and nowhere else.

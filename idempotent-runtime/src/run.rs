@@ -68,14 +68,14 @@ impl Running {
 ///
 /// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
 /// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
-pub struct Run<R, P, F> {
+pub struct Run<R, P, F: ?Sized> {
     recorded: Recorded<R, P>,
     // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
     body: Pin<Box<F>>,
 }
 
 // Nothing in it is pinned but by its box.
-impl<R, P, F> Unpin for Run<R, P, F> {}
+impl<R, P, F: ?Sized> Unpin for Run<R, P, F> {}
 
 /// All of it but the body, so that functions of the same types share what is compiled for it.
 struct Recorded<R, P> {
@@ -97,7 +97,7 @@ pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Ru
 where
     R: Fallible<Ok: Serialize>,
     P: ErrorPolicy<R::Err>,
-    F: Future<Output = R>,
+    F: Future<Output = R> + ?Sized,
 {
     Run { body, recorded: recorded(running, policy) }
 }
@@ -117,7 +117,7 @@ fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
     }
 }
 
-impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
+impl<R, P, F: Future<Output = R> + ?Sized> Future for Run<R, P, F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
@@ -259,7 +259,7 @@ fn settle(
     }
 }
 
-impl<R, P, F> fmt::Debug for Run<R, P, F> {
+impl<R, P, F: ?Sized> fmt::Debug for Run<R, P, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").finish_non_exhaustive()
     }

@@ -38,7 +38,6 @@ use crate::diagnostics::{Kept, ReadBack, Refusable};
 use crate::error::Error;
 use crate::events;
 use crate::idempotency::{Claim, Core, Idempotency};
-use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
 use crate::run::{Right, Run};
 
@@ -46,6 +45,7 @@ use crate::run::{Right, Run};
 pub use std::boxed::Box as Boxed;
 
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
+pub use crate::policy::{OnCrash, OnMissingKey};
 pub use crate::prepared::Prepared;
 pub use crate::run::Running;
 pub use crate::transaction::{BegunIn, RunningIn, begin_in, complete_in, run_in};
@@ -339,22 +339,33 @@ pub(crate) fn refused(error: Error) -> Error {
 /// Runs the body and records what it gives.
 pub fn run<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
+    R: Fallible<Ok: Kept>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
     crate::run::run(running, on_error, body)
 }
 
-/// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
-pub fn run_detached<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Detached<R>
+/// The body of a `detached` function: what keeps it from a task of its own is reported where that was asked for.
+pub fn detachable<R, F>(body: Pin<Box<F>>) -> Pin<Box<dyn Future<Output = R> + Send>>
 where
-    R: Fallible<Ok: Kept + ReadBack, Err: Refusable> + Send + 'static,
-    P: ErrorPolicy<R::Err> + Send + 'static,
     F: Future<Output = R> + Send + 'static,
 {
+    body
+}
+
+/// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
+pub fn run_detached<R, P>(
+    running: Running,
+    on_error: P,
+    body: Pin<Box<dyn Future<Output = R> + Send>>,
+) -> Detached<R>
+where
+    R: Fallible<Ok: Kept, Err: Refusable> + Send + 'static,
+    P: ErrorPolicy<R::Err> + Send + 'static,
+{
     let background = running.background();
-    let run = run(running, on_error, body).in_current_span();
+    let run = crate::run::run(running, on_error, body).in_current_span();
     // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
     let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
     Detached { task, interrupted: interrupted::<R> }
