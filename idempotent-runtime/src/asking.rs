@@ -1,6 +1,6 @@
 //! Store calls that are bounded in time and repeated when no answer came.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 ///
 /// Every operation of a store gives the same token the same answer again, so that a repetition is never a second call.
 /// Outside a tokio runtime there is no timer: one try, as long as it takes.
-pub(crate) async fn ask<'a, T>(
+pub(crate) async fn ask<'a, T: Send + 'a>(
     core: &'a Core,
     patience: Duration,
     call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
@@ -30,31 +30,43 @@ pub(crate) async fn ask<'a, T>(
     let Some(store) = core.store.as_deref() else {
         return Err(StoreError::new("disabled", StoreErrorKind::Refused, "there is no store"));
     };
-    let mut pause = FIRST_PAUSE;
-    let mut deadline = None;
-    loop {
+    let mut asked = call(store);
+    match poll_once(&mut asked).await {
         // What is answered at once, as from memory, needs no timer.
-        let mut answer = call(store);
-        let answer = match poll_once(&mut answer).await {
-            Poll::Ready(answer) => answer,
-            Poll::Pending if Handle::try_current().is_err() => answer.await,
-            Poll::Pending => {
-                let left = *deadline.get_or_insert_with(|| after(patience)) - Instant::now();
-                bounded(store, left.min(core.settings.store_timeout / 2), answer).await
-            }
-        };
-        match answer {
-            Err(error) if error.is_transient() && Handle::try_current().is_ok() => {
-                let deadline = *deadline.get_or_insert_with(|| after(patience));
-                let jittered = pause.mul_f64(chance::jitter());
-                if Instant::now() + jittered >= deadline {
-                    return Err(error);
-                }
-                sleep(jittered).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+        Poll::Ready(Err(error)) if error.is_transient() => asked = Box::pin(ready(Err(error))),
+        Poll::Ready(answer) => return answer,
+        Poll::Pending => {}
+    }
+    if Handle::try_current().is_err() {
+        return asked.await;
+    }
+    // In a box, because timers are large: a call that is answered at once shall not carry them.
+    Box::pin(insist(core, store, patience, asked, call)).await
+}
+
+/// Waits for what was asked, and asks again while no answer comes and `patience` lasts.
+async fn insist<'a, T>(
+    core: &'a Core,
+    store: &'a dyn Store,
+    patience: Duration,
+    mut asked: Asked<'a, T>,
+    call: impl Fn(&'a dyn Store) -> Asked<'a, T>,
+) -> StoreResult<T> {
+    let deadline = after(patience);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let limit = (deadline - Instant::now()).min(core.settings.store_timeout / 2);
+        let error = match bounded(store, limit, asked).await {
+            Err(error) if error.is_transient() => error,
             answer => return answer,
+        };
+        let jittered = pause.mul_f64(chance::jitter());
+        if Instant::now() + jittered >= deadline {
+            return Err(error);
         }
+        sleep(jittered).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        asked = call(store);
     }
 }
 

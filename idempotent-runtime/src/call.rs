@@ -11,17 +11,19 @@
 //! [`Handoff`], between the reservation and the end of the body in [`Reservation`]'s `Drop`, and while the result is being
 //! recorded in [`Handoff`] again.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::asking::{after, ask, poll_once};
+use crate::asking::{after, ask};
 use crate::attempt::{Attempt, Owned};
-use crate::background::{self, Handoff};
+use crate::background::{BoxFuture, Handoff};
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::events;
@@ -67,36 +69,83 @@ pub(crate) enum Begun {
     Run(Reservation),
 }
 
-/// Reserves the key, or finds what a duplicate gets. When this returns an error, the body has not run.
-pub(crate) async fn begin(call: Arc<Call>) -> Result<Begun, Error> {
-    if call.is_inside_itself() {
-        return Err(Error::Reentrant { operation: call.key.operation().clone() });
+/// Reserves the key, or finds what a duplicate gets. When this gives an error, the body has not run.
+pub(crate) fn begin(call: Arc<Call>) -> Beginning {
+    Beginning::AtOnce(Some(call))
+}
+
+/// The beginning of a call. With a store that answers at once it is over at once; what more there may be to do is put in a
+/// box of its own, because few calls need it.
+pub(crate) enum Beginning {
+    AtOnce(Option<Arc<Call>>),
+    Later(BoxFuture<Result<Begun, Error>>),
+}
+
+impl Future for Beginning {
+    type Output = Result<Begun, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        if let Self::AtOnce(call) = &mut *self {
+            // Without a call it was polled after its end, which no executor does.
+            let Some(call) = call.take() else { return Poll::Pending };
+            if call.is_inside_itself() {
+                return Poll::Ready(Err(Error::Reentrant { operation: call.key.operation().clone() }));
+            }
+            let answer = if let Some(answer) = reserve_at_once(&call) {
+                answer
+            } else {
+                let mut reserving = reserving(&call);
+                let Poll::Ready(answer) = Pin::new(&mut reserving).poll(cx) else {
+                    *self = Self::Later(Box::pin(begin_later(call, reserving)));
+                    return Poll::Pending;
+                };
+                answer
+            };
+            match answer.and_then(|answer| answered(&call, answer)) {
+                Ok(Judged::Begun(begun)) => return Poll::Ready(Ok(begun)),
+                Ok(Judged::InProgress(lease_left)) => *self = Self::Later(Box::pin(wait(call, lease_left))),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        match &mut *self {
+            Self::Later(beginning) => beginning.as_mut().poll(cx),
+            Self::AtOnce(_) => Poll::Pending,
+        }
     }
-    match enter(&call).await? {
+}
+
+/// Begins after a store that takes its time.
+async fn begin_later(call: Arc<Call>, reserving: Reserving) -> Result<Begun, Error> {
+    match enter(&call, reserving).await? {
         Judged::Begun(begun) => Ok(begun),
-        // Boxed, because few calls wait, and what waiting needs would make the future of every call large.
+        // Boxed, because few calls wait, and waiting needs much room.
         Judged::InProgress(lease_left) => Box::pin(wait(call, lease_left)).await,
     }
 }
 
-/// Asks for the right to run, and judges what stands in the way.
-async fn enter(call: &Arc<Call>) -> Result<Judged, Error> {
-    let mut reserving = Handoff::new(call, Box::pin(reserve(Arc::clone(call))));
-    let (answer, at_once) = match poll_once(&mut reserving).await {
-        Poll::Ready(answer) => (answer, true),
-        Poll::Pending => (reserving.await, false),
-    };
-    match answer? {
-        Answer::Granted(mut reservation) => {
-            if !at_once {
-                // Beside a store that takes its time a heartbeat costs nothing, and one that beats before the body begins
-                // also beats for a body that blocks its thread. It needs a turn to begin with: what a thread has spawned
-                // last, no other thread takes from it.
-                reservation.renew();
-                tokio::task::yield_now().await;
-            }
-            Ok(Judged::Begun(Begun::Run(reservation)))
-        }
+type Reserving = Handoff<Result<Answer, Error>>;
+
+fn reserving(call: &Arc<Call>) -> Reserving {
+    Handoff::new(call, Box::pin(reserve(Arc::clone(call))))
+}
+
+/// Waits for what a store that takes its time answers to a reservation.
+async fn enter(call: &Arc<Call>, reserving: Reserving) -> Result<Judged, Error> {
+    let mut answer = reserving.await?;
+    if let Answer::Granted(reservation) = &mut answer {
+        // Beside a store that takes its time a heartbeat costs nothing, and one that beats before the body begins also
+        // beats for a body that blocks its thread. It needs a turn to begin with: what a thread has spawned last, no other
+        // thread takes from it.
+        reservation.renew();
+        tokio::task::yield_now().await;
+    }
+    answered(call, answer)
+}
+
+/// What the answer to a reservation means for a call.
+fn answered(call: &Arc<Call>, answer: Answer) -> Result<Judged, Error> {
+    match answer {
+        Answer::Granted(reservation) => Ok(Judged::Begun(Begun::Run(reservation))),
         Answer::Held(record) => judge(call, record),
     }
 }
@@ -107,7 +156,7 @@ async fn wait(call: Arc<Call>, mut lease_left: Duration) -> Result<Begun, Error>
     loop {
         let judged = match changed(&call, &mut deadline).await? {
             Some(News::Settled(record)) => judge(&call, *record)?,
-            Some(News::Free) => enter(&call).await?,
+            Some(News::Free) => enter(&call, reserving(&call)).await?,
             None => {
                 let operation = call.key.operation().clone();
                 return Err(Error::InProgress { operation, retry_after: lease_left });
@@ -126,18 +175,22 @@ enum Answer {
     Held(Record),
 }
 
+/// Asks a store that answers without waiting. `None`: the store is none, or has to be asked again after a pause.
+fn reserve_at_once(call: &Arc<Call>) -> Option<Result<Answer, Error>> {
+    let store = call.core.store.as_deref()?.immediate()?;
+    let asked_at = Instant::now();
+    match store.reserve(&call.request()) {
+        Err(error) if error.is_transient() => None,
+        Err(error) => Some(Err(call.store_error(error))),
+        Ok(reserved) => Some(Ok(reserved_at(asked_at, call, reserved))),
+    }
+}
+
 /// Asks for the right to run. It owns all it needs: a caller that goes away meanwhile leaves it to end in the background,
 /// where a reservation that nobody takes is given back.
 async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
     let core = &*call.core;
-    let request = Reserve {
-        key: &call.key,
-        owner: call.owner,
-        fingerprint: call.fingerprint,
-        lease: call.lease,
-        take_over: call.take_over,
-        max_attempts: core.settings.max_attempts,
-    };
+    let request = call.request();
     // How often it was asked before the last time: one of those may have been granted, and its answer lost.
     let asked = AtomicU32::new(0);
     let reserve = |store| {
@@ -153,14 +206,7 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         answer = ask(core, core.settings.store_timeout, reserve).await;
     }
     match answer {
-        Ok(Reserved::Granted(grant)) => {
-            if grant.attempt > 1 {
-                events::taken_over(&call, grant.attempt);
-            }
-            let attempt = Owned::new(Arc::clone(&call), grant, asked_at);
-            Ok(Answer::Granted(Reservation::new(attempt)))
-        }
-        Ok(Reserved::Held(record)) => Ok(Answer::Held(record)),
+        Ok(reserved) => Ok(reserved_at(asked_at, &call, reserved)),
         Err(error) => {
             if error.is_transient() || asked.load(Ordering::Relaxed) > 1 {
                 // The store may have granted it all the same. Nothing has run, so it is given back.
@@ -168,6 +214,19 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
             }
             Err(call.store_error(error))
         }
+    }
+}
+
+/// What the store said to a call that asked it at that moment.
+fn reserved_at(asked_at: Instant, call: &Arc<Call>, reserved: Reserved) -> Answer {
+    match reserved {
+        Reserved::Granted(grant) => {
+            if grant.attempt > 1 {
+                events::taken_over(call, grant.attempt);
+            }
+            Answer::Granted(Reservation::new(Owned::new(Arc::clone(call), grant, asked_at)))
+        }
+        Reserved::Held(record) => Answer::Held(record),
     }
 }
 
@@ -230,6 +289,18 @@ impl Call {
         false
     }
 
+    /// What the store is asked for.
+    fn request(&self) -> Reserve<'_> {
+        Reserve {
+            key: &self.key,
+            owner: self.owner,
+            fingerprint: self.fingerprint,
+            lease: self.lease,
+            take_over: self.take_over,
+            max_attempts: self.core.settings.max_attempts,
+        }
+    }
+
     /// The error for a store that did not do its part.
     pub(crate) fn store_error(&self, source: StoreError) -> Error {
         Error::Store { operation: self.key.operation().clone(), source: Arc::new(source) }
@@ -242,10 +313,7 @@ impl Call {
 }
 
 /// Gives a reservation up by its token, as `how` says, for as long as the handle's patience lasts.
-pub(crate) fn release(
-    call: &Arc<Call>,
-    how: Release,
-) -> background::BoxFuture<Result<crate::store::Write, StoreError>> {
+pub(crate) fn release(call: &Arc<Call>, how: Release) -> BoxFuture<Result<crate::store::Write, StoreError>> {
     let call = Arc::clone(call);
     Box::pin(async move {
         let core = &*call.core;

@@ -2,13 +2,24 @@
 //!
 //! With the feature `testing` a test may give a thread a seed, so that whatever happens on it happens again.
 
+use std::cell::RefCell;
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+thread_local! {
+    /// Tokens have to be different, and nobody gains by guessing one, so a small generator will do. Its seed is the system's.
+    static TOKENS: RefCell<SmallRng> = RefCell::new(rand::make_rng());
+}
+
 /// Bytes that nobody else has.
 pub(crate) fn token() -> [u8; 16] {
     #[cfg(feature = "testing")]
     if let Some(bytes) = seeded::bytes() {
         return bytes;
     }
-    rand::random()
+    // A thread that is about to end has none any more.
+    TOKENS.try_with(|tokens| tokens.borrow_mut().random()).unwrap_or_else(|_| rand::random())
 }
 
 /// A factor that keeps those apart who begin at the same time: from a half to one.

@@ -23,6 +23,7 @@ mod error;
 mod events;
 mod heartbeat;
 mod idempotency;
+mod immediate;
 mod on_error;
 mod operation;
 mod outcome;

@@ -231,7 +231,7 @@ impl Parts {
         self.check_durations()?;
         self.check_name(core)?;
         let operation = self.operation;
-        let mut fingerprint = self.fingerprint.finish().map_err(|error| Error::Argument {
+        let mut fingerprint = self.fingerprint.finish_in_place().map_err(|error| Error::Argument {
             operation: operation.clone(),
             argument: error.argument.into(),
             reason: error.reason.into(),

@@ -55,7 +55,7 @@ where
         Ok(Reconciled::Done(value)) => {
             let answer = Ok(value);
             if let Right::Protected(reservation) = running.0 {
-                let ending = ending_or_panic(reservation.attempt(), on_error, &answer);
+                let ending = ending_or_panic(reservation.attempt(), on_error, answer.as_ref());
                 let slot = reservation.attempt().call.slot.clone();
                 let outcome = reservation.end(ending).await;
                 if let Some(slot) = slot {

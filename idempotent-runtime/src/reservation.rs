@@ -85,27 +85,37 @@ impl Reservation {
     pub(crate) fn end(mut self, ending: Ending) -> Recording {
         self.phase = Phase::Ended;
         self.attempt.end();
+        let heartbeat = self.heartbeat.take();
+        if let Some(outcome) = record_at_once(&self.attempt, &ending) {
+            return Recording::Done(outcome);
+        }
         let attempt = Arc::clone(&self.attempt);
         let call = &self.attempt.call;
-        let work = Handoff::new(call, Box::pin(record(attempt, ending, self.heartbeat.take())));
-        Recording { work, patience: call.core.settings.store_timeout, timer: None }
+        let work = Handoff::new(call, Box::pin(record(attempt, ending, heartbeat)));
+        Recording::AtWork { work, patience: call.core.settings.store_timeout, timer: None }
     }
 }
 
 /// The recording of a body's end. The caller waits for it as long as the handle's `store_timeout`; then, or when it goes
 /// away before, the rest is done in the background.
-pub(crate) struct Recording {
-    work: Handoff<Outcome>,
-    patience: Duration,
-    /// There is none before the store keeps the caller waiting, and none without a runtime.
-    timer: Option<Pin<Box<Sleep>>>,
+pub(crate) enum Recording {
+    Done(Outcome),
+    AtWork {
+        work: Handoff<Outcome>,
+        patience: Duration,
+        /// There is none before the store keeps the caller waiting, and none without a runtime.
+        timer: Option<Pin<Box<Sleep>>>,
+    },
 }
 
 impl Future for Recording {
     type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
-        let Self { work, patience, timer } = &mut *self;
+        let (work, patience, timer) = match &mut *self {
+            Self::Done(outcome) => return Poll::Ready(*outcome),
+            Self::AtWork { work, patience, timer } => (work, patience, timer),
+        };
         if let Poll::Ready(outcome) = Pin::new(work).poll(cx) {
             return Poll::Ready(outcome);
         }
@@ -145,11 +155,29 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
     });
 }
 
+/// Writes down how the body ended, in a store that answers without waiting. `None`: it is none, or did not take it.
+fn record_at_once(attempt: &Owned, ending: &Ending) -> Option<Outcome> {
+    let call = &*attempt.call;
+    let store = call.core.store.as_deref()?.immediate()?;
+    let Ending::Settle(settled, outcome) = ending else { return None };
+    let keep = call.keeps(settled);
+    let write = || store.complete(&call.key, call.owner, settled, keep);
+    let written = catch_unwind(AssertUnwindSafe(write)).ok()?.ok()?;
+    Some(recorded(attempt, Ok(written), *outcome))
+}
+
 /// Writes down how the body ended, again and again until the store confirms or the handle's patience is over. The
 /// heartbeat goes on meanwhile, so that nobody takes over what is only not recorded yet.
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
-    let mut writing = pin!(unless_it_panics(write(call, ending)));
+    let mut writing = pin!(write(call, ending));
+    // A panic of the store is an error of the store: the body has run, and its value is its caller's all the same.
+    let mut writing = poll_fn(|cx| {
+        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
+            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
+            Poll::Ready((Err(error), Outcome::Executed))
+        })
+    });
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -158,6 +186,12 @@ async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heart
         }
     };
     drop(heartbeat);
+    recorded(&attempt, written, outcome)
+}
+
+/// What a caller is told of its recording; `outcome`, if it is written.
+fn recorded(attempt: &Owned, written: StoreResult<Write>, outcome: Outcome) -> Outcome {
+    let call = &*attempt.call;
     let outcome = match written {
         Ok(Write::Applied) => outcome,
         Ok(Write::Lost) => Outcome::Unrecorded(Unrecorded::LeaseLost),
@@ -170,20 +204,6 @@ async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heart
     outcome
 }
 
-/// A panic of the store as an error of the store: the body has run, and its value is its caller's all the same.
-async fn unless_it_panics(
-    writing: impl Future<Output = (StoreResult<Write>, Outcome)>,
-) -> (StoreResult<Write>, Outcome) {
-    let mut writing = pin!(writing);
-    poll_fn(|cx| {
-        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
-            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
-            Poll::Ready((Err(error), Outcome::Executed))
-        })
-    })
-    .await
-}
-
 /// Writes the ending, and says what it means for the caller if it is written.
 async fn write(call: &Arc<Call>, ending: Ending) -> (StoreResult<Write>, Outcome) {
     match ending {
@@ -191,7 +211,7 @@ async fn write(call: &Arc<Call>, ending: Ending) -> (StoreResult<Write>, Outcome
         Ending::Settle(settled, outcome) => match complete(call, &settled).await {
             // The store does not take this result, and never will: then it keeps that there was one.
             Err(error) if !error.is_transient() && settled.stored().is_some() => {
-                let written = complete(call, &Settled::NotRetained).await;
+                let written = Box::pin(complete(call, &Settled::NotRetained)).await;
                 (written, Outcome::Unrecorded(Unrecorded::TooLarge))
             }
             written => (written, outcome),
@@ -201,10 +221,17 @@ async fn write(call: &Arc<Call>, ending: Ending) -> (StoreResult<Write>, Outcome
 
 async fn complete(call: &Call, settled: &Settled) -> StoreResult<Write> {
     let core = &*call.core;
-    let keep = match settled {
-        Settled::Unknown => call.lease.unknown_ttl,
-        _ => call.ttl,
-    };
+    let keep = call.keeps(settled);
     ask(core, core.settings.record_patience, |store| store.complete(&call.key, call.owner, settled, keep))
         .await
+}
+
+impl Call {
+    /// How long its record is kept.
+    fn keeps(&self, settled: &Settled) -> Duration {
+        match settled {
+            Settled::Unknown => self.lease.unknown_ttl,
+            _ => self.ttl,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Running a body under its reservation, and giving its caller what it gave.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,9 +21,6 @@ use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
 use crate::shim::{Fallible, refused};
 use crate::store::{Settled, Stored};
-
-/// Room enough for most results, so that encoding them never moves what is written already.
-const TYPICAL_RESULT: usize = 512;
 
 /// The right to run a body, protected or not.
 #[derive(Debug)]
@@ -79,16 +77,18 @@ impl<R, P, F: ?Sized> Unpin for Run<R, P, F> {}
 
 /// All of it but the body, so that functions of the same types share what is compiled for it.
 struct Recorded<R, P> {
-    stage: Stage<R>,
+    stage: Stage,
     context: Context,
     policy: P,
     /// Knows how the result is written down, so that to be awaited asks nothing of its type.
-    ending: fn(&Reservation, &P, R) -> (Ending, R),
+    ending: fn(&Reservation, &P, &R) -> Ending,
+    /// What the body gave. It stays here until it is the caller's.
+    answer: Option<R>,
 }
 
-enum Stage<R> {
+enum Stage {
     Body(Running),
-    Recording { answer: Option<R>, slot: Option<Arc<Slot>>, recording: Recording },
+    Recording { slot: Option<Arc<Slot>>, recording: Recording },
     Ended,
 }
 
@@ -110,9 +110,9 @@ fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
         context: running.body_context(),
         policy,
         ending: |reservation, policy, answer| {
-            let answer = answer.into_result();
-            (ending_or_panic(reservation.attempt(), policy, &answer), R::from_result(answer))
+            ending_or_panic(reservation.attempt(), policy, answer.as_result())
         },
+        answer: None,
         stage: Stage::Body(running),
     }
 }
@@ -122,7 +122,10 @@ impl<R, P, F: Future<Output = R> + ?Sized> Future for Run<R, P, F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
         let Self { recorded, body } = &mut *self;
-        recorded.poll(cx, &mut |cx| body.as_mut().poll(cx))
+        recorded.poll(cx, &mut |cx, answer| {
+            let polled = body.as_mut().poll(cx);
+            polled.map(|given| *answer = Some(given))
+        })
     }
 }
 
@@ -130,45 +133,42 @@ impl<R, P> Recorded<R, P> {
     fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
-        body: &mut dyn FnMut(&mut TaskContext<'_>) -> Poll<R>,
+        body: &mut dyn FnMut(&mut TaskContext<'_>, &mut Option<R>) -> Poll<()>,
     ) -> Poll<R> {
-        loop {
-            match &mut self.stage {
-                Stage::Body(running) => {
-                    running.polling();
-                    let mut polled = Poll::Pending;
-                    self.context.clone().enter(&mut || polled = body(cx));
-                    let Poll::Ready(answer) = polled else {
-                        running.renew();
-                        return Poll::Pending;
-                    };
-                    let Stage::Body(running) = std::mem::replace(&mut self.stage, Stage::Ended) else {
-                        return Poll::Pending;
-                    };
-                    match running.0 {
-                        Right::Unprotected { slot, .. } => {
-                            set(slot.as_deref(), Outcome::Unprotected);
-                            return Poll::Ready(answer);
-                        }
-                        Right::Protected(reservation) => {
-                            let (ending, answer) = (self.ending)(&reservation, &self.policy, answer);
-                            self.stage = Stage::Recording {
-                                answer: Some(answer),
-                                slot: reservation.attempt().call.slot.clone(),
-                                recording: reservation.end(ending),
-                            };
-                        }
-                    }
-                }
-                Stage::Recording { answer, slot, recording } => {
-                    let outcome = ready!(Pin::new(recording).poll(cx));
-                    set(slot.as_deref(), outcome);
-                    let answer = answer.take();
-                    self.stage = Stage::Ended;
-                    return answer.map_or(Poll::Pending, Poll::Ready);
-                }
-                // Polled after its end, which no executor does.
-                Stage::Ended => return Poll::Pending,
+        if let Stage::Body(running) = &mut self.stage {
+            running.polling();
+            let mut polled = Poll::Pending;
+            self.context.clone().enter(&mut || polled = body(cx, &mut self.answer));
+            if polled.is_pending() {
+                running.renew();
+                return Poll::Pending;
+            }
+            self.body_ended();
+        }
+        if let Stage::Recording { slot, recording } = &mut self.stage {
+            let outcome = ready!(Pin::new(recording).poll(cx));
+            set(slot.as_deref(), outcome);
+            self.stage = Stage::Ended;
+        }
+        // Without an answer it was polled after its end, which no executor does.
+        self.answer.take().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Begins to record what the body gave, if that is to be recorded.
+    fn body_ended(&mut self) {
+        let (Stage::Body(running), Some(answer)) =
+            (std::mem::replace(&mut self.stage, Stage::Ended), &self.answer)
+        else {
+            return;
+        };
+        match running.0 {
+            Right::Unprotected { slot, .. } => set(slot.as_deref(), Outcome::Unprotected),
+            Right::Protected(reservation) => {
+                let ending = (self.ending)(&reservation, &self.policy, answer);
+                self.stage = Stage::Recording {
+                    slot: reservation.attempt().call.slot.clone(),
+                    recording: reservation.end(ending),
+                };
             }
         }
     }
@@ -210,7 +210,7 @@ fn set(slot: Option<&Slot>, outcome: Outcome) {
 pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
     attempt: &Owned,
     policy: &P,
-    answer: &Result<T, E>,
+    answer: Result<&T, &E>,
 ) -> Ending {
     catch_unwind(AssertUnwindSafe(|| ending(attempt, policy, answer))).unwrap_or_else(|_| {
         let reason: Box<dyn std::error::Error + Send + Sync> = "the application's code panicked".into();
@@ -221,12 +221,14 @@ pub(crate) fn ending_or_panic<T: Serialize, E, P: ErrorPolicy<E>>(
 }
 
 /// What the end of a body does to its record.
-fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answer: &Result<T, E>) -> Ending {
+fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answer: Result<&T, &E>) -> Ending {
     match answer {
-        Ok(value) => settle(attempt, encode(value), Settled::Completed),
+        Ok(value) => sealing::serialized(value, |written| {
+            settle(attempt, written.map(Cow::Borrowed), Settled::Completed)
+        }),
         Err(error) => match policy.decide(error) {
             OnError::Replay if !attempt.passes_error_on() => {
-                settle(attempt, policy.encode(error), Settled::Failed)
+                settle(attempt, policy.encode(error).map(Cow::Owned), Settled::Failed)
             }
             // An error of this crate says nothing about the work, so it is never the result of it.
             OnError::Retry | OnError::Replay if !attempt.may_have_acted() => Ending::Release,
@@ -237,22 +239,16 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answe
     }
 }
 
-fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
-    let mut bytes = Vec::with_capacity(TYPICAL_RESULT);
-    serde_json::to_writer(&mut bytes, value)?;
-    Ok(bytes)
-}
-
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
 fn settle(
     attempt: &Owned,
-    encoded: Result<Vec<u8>, serde_json::Error>,
+    encoded: Result<Cow<'_, [u8]>, serde_json::Error>,
     settled: fn(Stored) -> Settled,
 ) -> Ending {
     let call = &attempt.call;
     match sealing::seal(call, encoded) {
         Ok(bytes) => {
-            let stored = Stored { version: call.version, bytes: bytes.into() };
+            let stored = Stored { version: call.version, bytes: (*bytes).into() };
             Ending::Settle(settled(stored), Outcome::Executed)
         }
         Err(reason) => Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(reason)),

@@ -31,7 +31,6 @@ use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
 use crate::attempt::Attempt;
-use crate::background::BoxFuture;
 use crate::call;
 use crate::context::Context;
 use crate::diagnostics::{Kept, ReadBack, Refusable};
@@ -197,15 +196,15 @@ pub fn prepare(site: &'static Site, handle: Handle) -> Prepared {
 pub trait Fallible {
     type Ok;
     type Err;
-    fn into_result(self) -> Result<Self::Ok, Self::Err>;
+    fn as_result(&self) -> Result<&Self::Ok, &Self::Err>;
     fn from_result(result: Result<Self::Ok, Self::Err>) -> Self;
 }
 
 impl<T, E> Fallible for Result<T, E> {
     type Ok = T;
     type Err = E;
-    fn into_result(self) -> Self {
-        self
+    fn as_result(&self) -> Result<&T, &E> {
+        self.as_ref()
     }
     fn from_result(result: Self) -> Self {
         result
@@ -236,7 +235,7 @@ where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
 {
-    Begin { beginning: beginning(prepared), on_error, begun: begun::<R, P> }
+    Begin { beginning: Beginning::new(prepared), on_error, begun: begun::<R, P> }
 }
 
 /// The beginning of a call.
@@ -244,28 +243,28 @@ where
 /// It asks nothing of its types: what a return type lacks is said where the call is made, and not again where it is
 /// awaited.
 pub struct Begin<'p, R, P> {
-    beginning: BoxFuture<Result<Beginning, Error>>,
+    beginning: Beginning,
     on_error: &'p P,
-    begun: fn(Result<Beginning, Error>, &P) -> Begun<R>,
+    begun: fn(Result<Known, Error>, &P) -> Begun<R>,
 }
 
 impl<R, P> Future for Begin<'_, R, P> {
     type Output = Begun<R>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
-        let beginning = ready!(self.beginning.as_mut().poll(cx));
-        Poll::Ready((self.begun)(beginning, self.on_error))
+        let known = ready!(Pin::new(&mut self.beginning).poll(cx));
+        Poll::Ready((self.begun)(known, self.on_error))
     }
 }
 
-fn begun<R, P>(beginning: Result<Beginning, Error>, on_error: &P) -> Begun<R>
+fn begun<R, P>(known: Result<Known, Error>, on_error: &P) -> Begun<R>
 where
     R: Fallible<Ok: DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
-    match beginning {
-        Ok(Beginning::Run(running)) => Begun::Run(running),
-        Ok(Beginning::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
+    match known {
+        Ok(Known::Run(running)) => Begun::Run(running),
+        Ok(Known::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
         Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
     }
 }
@@ -277,27 +276,48 @@ impl<R, P> fmt::Debug for Begin<'_, R, P> {
 }
 
 /// As [`Begun`], but for the type of the result.
-enum Beginning {
+enum Known {
     Replay(crate::replay::Replay),
     Run(Running),
 }
 
-fn beginning(prepared: Prepared) -> BoxFuture<Result<Beginning, Error>> {
-    let ready = prepared.ready();
-    Box::pin(async move {
-        let begun = match ready {
-            Ok(Ready::Protected(call)) => call::begin(call).await,
+/// As [`Begin`], but for its types.
+enum Beginning {
+    Protected(call::Beginning),
+    Decided(Option<Result<Known, Error>>),
+}
+
+impl Beginning {
+    fn new(prepared: Prepared) -> Self {
+        match prepared.ready() {
+            Ok(Ready::Protected(call)) => Self::Protected(call::begin(call)),
             Ok(Ready::Unprotected { context, slot, background }) => {
-                return Ok(Beginning::Run(Running(Right::Unprotected { context, slot, background })));
+                let right = Right::Unprotected { context, slot, background };
+                Self::Decided(Some(Ok(Known::Run(Running(right)))))
             }
-            Err(error) => Err(error),
-        };
-        match begun {
-            Ok(call::Begun::Run(reservation)) => Ok(Beginning::Run(Running(Right::Protected(reservation)))),
-            Ok(call::Begun::Replay(stored)) => Ok(Beginning::Replay(stored)),
-            Err(error) => Err(refused(error)),
+            Err(error) => Self::Decided(Some(Err(error))),
         }
-    })
+    }
+}
+
+impl Future for Beginning {
+    type Output = Result<Known, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let known = match &mut *self {
+            Self::Protected(beginning) => match ready!(Pin::new(beginning).poll(cx)) {
+                Ok(call::Begun::Run(reservation)) => Ok(Known::Run(Running(Right::Protected(reservation)))),
+                Ok(call::Begun::Replay(stored)) => Ok(Known::Replay(stored)),
+                Err(error) => Err(error),
+            },
+            Self::Decided(known) => match known.take() {
+                Some(known) => known,
+                // Polled after its end, which no executor does.
+                None => return Poll::Pending,
+            },
+        };
+        Poll::Ready(known.map_err(refused))
+    }
 }
 
 /// Reads a stored result, and tells of it if it can be given.

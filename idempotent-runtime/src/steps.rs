@@ -10,6 +10,7 @@
 //!            what is not stored            inside a step: nobody knows, the key is refused
 //! ```
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
@@ -234,11 +235,11 @@ impl Asked {
     /// Stores the result.
     async fn record(&self, encoded: Result<Vec<u8>, serde_json::Error>) -> Result<(), Error> {
         let call = &self.attempt.call;
-        let sealed = sealing::seal(call, encoded).map_err(|reason| {
+        let sealed = sealing::seal(call, encoded.map(Cow::Owned)).map_err(|reason| {
             let reason = format!("it ran, and its result cannot be stored ({reason:?})");
             self.gave(step_error(&self.attempt, &self.name, &reason))
         })?;
-        let bytes: Arc<[u8]> = call.version.to_be_bytes().into_iter().chain(sealed).collect();
+        let bytes: Arc<[u8]> = call.version.to_be_bytes().iter().chain(&*sealed).copied().collect();
         self.put(StepState::Done(bytes)).await.map(drop).map_err(|error| self.gave(error))
     }
 

@@ -26,6 +26,7 @@ pub use crate::transaction::Transactional;
 
 use crate::doctor::Finding;
 use crate::fingerprint::Fingerprint;
+use crate::immediate::Immediate;
 use crate::key::RecordKey;
 
 /// What a store answers when an operation could not be carried out, or when nobody knows whether it was.
@@ -146,6 +147,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// A store that wraps another one hands this on.
     fn transactional(&self) -> Option<Transactional> {
+        None
+    }
+
+    /// The same store for those who need not wait for it. `None`: it may take its time.
+    #[doc(hidden)]
+    fn immediate(&self) -> Option<&dyn Immediate> {
         None
     }
 }
@@ -655,5 +662,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
     fn transactional(&self) -> Option<Transactional> {
         (**self).transactional()
+    }
+    fn immediate(&self) -> Option<&dyn Immediate> {
+        (**self).immediate()
     }
 }

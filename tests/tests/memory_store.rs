@@ -10,6 +10,8 @@
 )]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use idempotent_runtime::fingerprint::Fingerprint;
@@ -20,6 +22,7 @@ use idempotent_runtime::store::{
 };
 use idempotent_runtime::stores::{Clock, MemoryStore};
 use idempotent_runtime::testing::ManualClock;
+use idempotent_runtime::{Error, Idempotency, Outcome, Unrecorded, with_outcome};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const LEASE: Lease = Lease { duration: Duration::from_secs(30), unknown_ttl: HOUR };
@@ -444,4 +447,34 @@ async fn agree(store: &MemoryStore, model: &Model, now: Duration, when: &str) {
             "{when}: record {n}"
         );
     }
+}
+
+/// A clock that panics once it is told to.
+#[derive(Clone, Debug, Default)]
+struct Broken(Arc<AtomicBool>);
+
+impl Clock for Broken {
+    fn now(&self) -> Duration {
+        assert!(!self.0.load(Ordering::Relaxed), "the clock is broken");
+        Duration::from_secs(1_000_000)
+    }
+}
+
+/// The body has run by then, so its value is its caller's, and what nobody could write down is not run again.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_over_a_result_takes_it_from_nobody() {
+    let clock = Broken::default();
+    let idempotency = Idempotency::new(MemoryStore::builder().clock(clock.clone()).build());
+    let charge = idempotency.operation("charge");
+    let call = charge.key("order-1").run(|_| async {
+        clock.0.store(true, Ordering::Relaxed);
+        Ok::<_, Error>(4711)
+    });
+    let (receipt, outcome) = with_outcome(call).await;
+    assert_eq!(receipt.unwrap(), 4711);
+    assert_eq!(outcome, Some(Outcome::Unrecorded(Unrecorded::StoreFailed)));
+
+    clock.0.store(false, Ordering::Relaxed);
+    let again = charge.key("order-1").run(|_| async { Ok::<_, Error>(4712) }).await;
+    assert!(matches!(again, Err(Error::InProgress { .. })), "{again:?}");
 }

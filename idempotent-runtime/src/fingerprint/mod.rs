@@ -165,8 +165,13 @@ impl Fingerprinter {
     ///
     /// # Errors
     /// The first argument that could not be serialized.
-    pub fn finish(self) -> Result<Fingerprint, ArgumentError> {
-        match self.error {
+    pub fn finish(mut self) -> Result<Fingerprint, ArgumentError> {
+        self.finish_in_place()
+    }
+
+    /// As [`finish`](Self::finish), for a call that is in its box already.
+    pub(crate) fn finish_in_place(&mut self) -> Result<Fingerprint, ArgumentError> {
+        match self.error.take() {
             Some(error) => Err(error),
             None => Ok(Fingerprint { version: Fingerprint::VERSION, digest: self.sink.finish() }),
         }

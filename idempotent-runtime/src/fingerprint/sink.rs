@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::tag;
 
 /// Small writes are gathered here. A multiple of SHA-256's block, so that full buffers are hashed where they lie.
-const BUFFER: usize = 512;
+const BUFFER: usize = 256;
 
 /// A hash over canonical bytes.
 pub(super) struct Sink {
@@ -64,9 +64,10 @@ impl Sink {
         sink
     }
 
-    pub(super) fn finish(mut self) -> [u8; 32] {
+    /// The digest of what was written. By reference, because a move would copy the whole buffer.
+    pub(super) fn finish(&mut self) -> [u8; 32] {
         self.flush();
-        self.hash.finalize().into()
+        self.hash.finalize_reset().into()
     }
 
     #[inline]

@@ -136,26 +136,25 @@ where
         }
     };
     attempt.end();
-    let answer = answer.into_result();
-    let ending = ending_or_panic(&attempt, on_error, &answer);
+    let failed = answer.as_result().is_err();
+    let ending = ending_or_panic(&attempt, on_error, answer.as_result());
     let ended = match connection.link(&records) {
-        Some(mut link) => end(&attempt.call, ending, answer.is_err(), &mut *link).await,
+        Some(mut link) => end(&attempt.call, ending, failed, &mut *link).await,
         None => Err(Trouble::Ended),
     };
-    let answer = match ended {
+    match ended {
         Ok(outcome) => {
             set(attempt.call.slot.as_deref(), outcome);
             events::ended(&attempt.call, attempt.number, outcome);
             answer
         }
         // The body said itself that nothing happened, and nothing will have: its transaction is of no use any more.
-        Err(trouble) if answer.is_err() && !matches!(trouble, Trouble::Ended) => {
+        Err(trouble) if failed && !matches!(trouble, Trouble::Ended) => {
             note(&trouble);
             answer
         }
-        Err(trouble) => Err(refused(error(&attempt.call, trouble)).into()),
-    };
-    R::from_result(answer)
+        Err(trouble) => R::from_result(Err(refused(error(&attempt.call, trouble)).into())),
+    }
 }
 
 async fn beginning<C: TransactionConnection>(

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{Clock, SystemClock};
+use crate::immediate::Immediate;
 use crate::key::RecordKey;
 use crate::store::{
     Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
@@ -278,16 +279,7 @@ impl Store for MemoryStore {
     }
 
     async fn reserve(&self, request: Reserve<'_>) -> StoreResult<Reserved> {
-        let room = || self.shared.room();
-        let reserve = || self.at(request.key, |shard, now, after| shard.reserve(&request, room, now, after));
-        reserve()
-            .or_else(|Full| {
-                self.shared.purge(BATCH);
-                reserve()
-            })
-            .map_err(|Full| {
-                error(StoreErrorKind::Full, "it holds as many records as it may, and none has expired")
-            })
+        Immediate::reserve(self, &request)
     }
 
     async fn renew(&self, key: &RecordKey, owner: OwnerToken, lease: Lease) -> StoreResult<Write> {
@@ -306,7 +298,7 @@ impl Store for MemoryStore {
         settled: &Settled,
         keep: Duration,
     ) -> StoreResult<Write> {
-        Ok(self.at(key, |shard, now, after| shard.complete(key, owner, settled, keep, now, after)))
+        Immediate::complete(self, key, owner, settled, keep)
     }
 
     async fn release(&self, key: &RecordKey, owner: OwnerToken, how: Release) -> StoreResult<Write> {
@@ -358,6 +350,35 @@ impl Store for MemoryStore {
             // An error says that the other half was dropped, and that is how waiters are woken.
             let _ = woken.await;
         })))
+    }
+
+    fn immediate(&self) -> Option<&dyn Immediate> {
+        Some(self)
+    }
+}
+
+impl Immediate for MemoryStore {
+    fn reserve(&self, request: &Reserve<'_>) -> StoreResult<Reserved> {
+        let room = || self.shared.room();
+        let reserve = || self.at(request.key, |shard, now, after| shard.reserve(request, room, now, after));
+        reserve()
+            .or_else(|Full| {
+                self.shared.purge(BATCH);
+                reserve()
+            })
+            .map_err(|Full| {
+                error(StoreErrorKind::Full, "it holds as many records as it may, and none has expired")
+            })
+    }
+
+    fn complete(
+        &self,
+        key: &RecordKey,
+        owner: OwnerToken,
+        settled: &Settled,
+        keep: Duration,
+    ) -> StoreResult<Write> {
+        Ok(self.at(key, |shard, now, after| shard.complete(key, owner, settled, keep, now, after)))
     }
 }
 
