@@ -29,7 +29,7 @@ pub(crate) struct Checked {
     /// Where it is asked for.
     pub(crate) detached: Option<Span>,
     /// The argument that is the caller's transaction.
-    pub(crate) transaction: Option<Ident>,
+    pub(crate) transaction: Option<transaction::Connection>,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
     /// The names that the body must own, the last one first, as they are dropped.
@@ -111,7 +111,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let mut arguments = arguments::fingerprinted(args, function, errors);
     if let (Some(connection), None) = (&transaction, &args.fingerprint) {
         // A connection says nothing about what is asked.
-        arguments.retain(|argument| *connection != argument.name);
+        arguments.retain(|argument| connection.name != argument.name);
     }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
     parameters::are_seen(args, function, key.as_ref(), errors);

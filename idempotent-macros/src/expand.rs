@@ -201,7 +201,7 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         Some(keyword) => {
             let body = called(path(hidden, "detachable", &quote!(#output, _), keyword), boxed, keyword);
             let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #body);
-            of_output(hidden, "run_detached", &quote!(#output, _), output, arguments)
+            of_output(hidden, "run_detached", &quote!(#output, _, _), output, arguments)
         }
         None => {
             let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #boxed);
@@ -288,7 +288,7 @@ fn wrapped(block: &Group, first: &TokenStream) -> TokenTree {
 }
 
 /// The tokens, so that messages about them point at `place`.
-fn located(tokens: TokenStream, place: Span) -> TokenStream {
+pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             let stream = located(group.stream(), place);

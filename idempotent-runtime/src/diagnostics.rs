@@ -15,8 +15,9 @@ use crate::error::Error;
 use crate::fingerprint::Skip;
 use crate::on_error::{Decision, ErrorPolicy};
 use crate::policy::OnError;
-use crate::reconcile::Reconciled;
-use crate::shim::{Begun, Fallible, Prepared, Running};
+use crate::reconcile::{Finding, Reconciled, Reconciling};
+use crate::shim::{Fallible, Prepared, Running};
+use crate::transaction::{self, BegunIn, EnteredIn, TransactionConnection};
 
 /// An argument that can be fingerprinted: anything that is `Serialize`.
 #[diagnostic::on_unimplemented(
@@ -93,25 +94,9 @@ pub trait Found<R> {
     fn found(self) -> Finding<R>;
 }
 
-/// What was found out about an earlier attempt.
-#[derive(Debug)]
-pub enum Finding<R> {
-    /// What it gave, or why that is not known.
-    Answer(R),
-    /// See [`Reconciled::NotDone`].
-    NotDone,
-    /// See [`Reconciled::Unknown`].
-    Unknown,
-}
-
 impl<T, E> Found<Result<T, E>> for Result<Reconciled<T>, E> {
     fn found(self) -> Finding<Result<T, E>> {
-        match self {
-            Ok(Reconciled::Done(value)) => Finding::Answer(Ok(value)),
-            Ok(Reconciled::NotDone) => Finding::NotDone,
-            Ok(Reconciled::Unknown) => Finding::Unknown,
-            Err(error) => Finding::Answer(Err(error)),
-        }
+        Finding::of(self)
     }
 }
 
@@ -142,26 +127,30 @@ impl<R, F> fmt::Debug for Asked<R, F> {
     }
 }
 
-/// `reconcile::reconcile`, in a box: it is seldom needed, so it takes no room in the future of each call.
-pub fn reconcile<R, P, F>(
-    running: Running,
-    on_error: &P,
-    asked: Asked<R, F>,
-) -> Asking<impl Future<Output = Begun<R>>>
+/// Asks about an earlier attempt. It takes any future of a [`Finding`], so that a message about `R` points at it, and not at
+/// the question.
+pub fn reconcile<R, P, A>(running: Running, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
+where
+    R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
+    P: ErrorPolicy<R::Err>,
+    A: Future<Output = Finding<R>>,
+{
+    crate::reconcile::reconcile(running, on_error, asked)
+}
+
+/// The argument that `transaction` names.
+pub fn connection<C: TransactionConnection>(connection: &mut C) -> &mut dyn TransactionConnection {
+    connection
+}
+
+/// `transaction::begun_in`.
+pub fn begun_in<R, P>(entered: Result<EnteredIn, Error>, on_error: &P) -> BegunIn<R, P>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
 {
-    Box::pin(crate::reconcile::reconcile(running, on_error, async {
-        match asked.await {
-            Finding::Answer(answer) => answer.into_result().map(Reconciled::Done),
-            Finding::NotDone => Ok(Reconciled::NotDone),
-            Finding::Unknown => Ok(Reconciled::Unknown),
-        }
-    }))
+    transaction::begun_in(entered, on_error)
 }
-
-type Asking<F> = Pin<Box<F>>;
 
 /// An error that can be given to a duplicate: anything that is `Serialize` and `DeserializeOwned`.
 #[diagnostic::on_unimplemented(

@@ -14,9 +14,9 @@ use crate::key::OperationName;
 use crate::on_error::{Decide, Decision, ErrorPolicy, Refuse, Replay, Retry, decide};
 use crate::policy::{OnCrash, OnMissingKey};
 use crate::prepared::{Policies, Prepared};
-use crate::reconcile::{Reconciled, reconcile};
+use crate::reconcile::{Finding, Reconciled, reconcile};
 use crate::shim::{Begun, Fallible, begin, run};
-use crate::transaction::{BegunIn, TransactionConnection, begin_in, complete_in, run_in};
+use crate::transaction::{BegunIn, TransactionConnection, begin_in, record_in, run_in};
 
 /// An operation: a stable name, and what happens when something goes wrong. Made by
 /// [`Idempotency::operation`]; its methods are the options of the attribute.
@@ -225,7 +225,8 @@ impl<P> OperationCall<P> {
         self.prepared.reconciles();
         let begun = match begin::<R, P>(self.prepared, &self.on_error).await {
             Begun::Run(running) if running.is_after_another() => {
-                reconcile(running, &self.on_error, find()).await
+                let asked = async { Finding::of(find().await) };
+                reconcile(running, &self.on_error, asked).await
             }
             begun => begun,
         };
@@ -272,10 +273,12 @@ impl<P> OperationCall<P> {
     {
         match begin_in::<R, P, C>(self.prepared, &self.on_error, connection).await {
             BegunIn::Answer(answer) => answer,
-            BegunIn::Run(running) => {
+            BegunIn::Run(running, closing) => {
                 let attempt = running.attempt();
                 let answer = run_in(&running, body(&mut *connection, attempt)).await;
-                complete_in(running, &self.on_error, answer, connection).await
+                let ending = closing.ending(&running, &self.on_error, &answer);
+                let recorded = record_in(running, ending, connection).await;
+                closing.answer(recorded, answer)
             }
         }
     }

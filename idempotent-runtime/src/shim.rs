@@ -47,7 +47,7 @@ pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::policy::{OnCrash, OnMissingKey};
 pub use crate::prepared::Prepared;
 pub use crate::run::Running;
-pub use crate::transaction::{BegunIn, RunningIn, begin_in, complete_in, run_in};
+pub use crate::transaction::{BegunIn, Closing, EndingIn, EnteredIn, RunningIn, enter_in, record_in, run_in};
 
 /// What one annotated function says about itself. Its address tells it apart from every other.
 #[derive(Debug)]
@@ -375,17 +375,14 @@ where
 }
 
 /// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
-pub fn run_detached<R, P>(
-    running: Running,
-    on_error: P,
-    body: Pin<Box<dyn Future<Output = R> + Send>>,
-) -> Detached<R>
+pub fn run_detached<R, P, F>(running: Running, on_error: P, body: F) -> Detached<R>
 where
+    F: Future<Output = R> + Send + Unpin + 'static,
     R: Fallible<Ok: Kept, Err: Refusable> + Send + 'static,
     P: ErrorPolicy<R::Err> + Send + 'static,
 {
     let background = running.background();
-    let run = crate::run::run(running, on_error, body).in_current_span();
+    let run = crate::run::run(running, on_error, Box::pin(body)).in_current_span();
     // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
     let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
     Detached { task, interrupted: interrupted::<R> }

@@ -43,6 +43,7 @@ async fn charge(
             ::idempotent_runtime::__v0_1_0::run_detached::<
                 Reply,
                 _,
+                _,
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
