@@ -196,25 +196,27 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     }
     let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
     let boxed = quote_spanned!(Span::mixed_site()=> #hidden::Boxed::pin(#async_move #block));
-    let begin = of_output(hidden, "begin", &quote!(#output, _), output, quote!(#call, #policy_reference));
+    let begin = of_output(hidden, "begin", output, 1, quote!(#call, #policy_reference));
     let run = match checked.detached {
         Some(keyword) => {
-            let body = called(path(hidden, "detachable", &quote!(#output, _), keyword), boxed, keyword);
+            let body = called(path(hidden, "detachable", output, 1, keyword), boxed, keyword);
             let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #body);
-            of_output(hidden, "run_detached", &quote!(#output, _, _), output, arguments)
+            of_output(hidden, "run_detached", output, 2, arguments)
         }
         None => {
             let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #boxed);
-            of_output(hidden, "run", &quote!(#output, _, _), output, arguments)
+            of_output(hidden, "run", output, 2, arguments)
         }
     };
     let reconciled = reconciled(checked, names, &policy_reference);
+    // A result that borrows is found out where it is returned.
+    let answered = located(answer.to_token_stream(), output.span());
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
         let #begun = #begin.await;
         #reconciled
         match #begun {
-            #hidden::Begun::Answer(#answer) => #answer,
+            #hidden::Begun::Answer(#answer) => #answered,
             #hidden::Begun::Run(#running) => {
                 #run.await
             }
@@ -238,10 +240,10 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
     let future = checked.reconcile.as_ref()?;
     let running = generated("__idempotent_running");
     let output = &checked.output;
-    let asked = path(hidden, "asked", &quote!(#output, _), future.span());
+    let asked = path(hidden, "asked", output, 1, future.span());
     let asked = called(asked, future.clone(), last(future.clone()));
     let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #asked);
-    let reconcile = of_output(hidden, "reconcile", &quote!(#output, _, _), output, arguments);
+    let reconcile = of_output(hidden, "reconcile", output, 2, arguments);
     Some(quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::used_underscore_binding)]
         let #begun = match #begun {
@@ -304,18 +306,19 @@ pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
 pub(crate) fn of_output(
     hidden: &TokenStream,
     name: &str,
-    types: &TokenStream,
     output: &Type,
+    inferred: usize,
     arguments: TokenStream,
 ) -> TokenStream {
-    called(path(hidden, name, types, output.span()), arguments, last(output.to_token_stream()))
+    called(path(hidden, name, output, inferred, output.span()), arguments, last(output.to_token_stream()))
 }
 
-/// `runtime::name::<types>`, so that messages about it point at `place`, and those about a type where that stands.
-fn path(hidden: &TokenStream, name: &str, types: &TokenStream, place: Span) -> TokenStream {
+/// `runtime::name::<Result<T, E>, _>`, so that messages about it point at `place`, and those about the type where it stands.
+fn path(hidden: &TokenStream, name: &str, output: &Type, inferred: usize, place: Span) -> TokenStream {
     let span = Span::mixed_site().located_at(place);
     let (hidden, name) = (located(hidden.clone(), place), Ident::new(name, span));
-    quote_spanned!(span=> #hidden::#name::<#types>)
+    let inferred = (0..inferred).map(|_| quote_spanned!(span=> , _));
+    quote_spanned!(span=> #hidden::#name::<#output #(#inferred)*>)
 }
 
 /// `function(arguments)`, so that messages about all of it reach from `function` to `end`.

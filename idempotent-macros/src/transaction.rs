@@ -1,7 +1,7 @@
 //! `transaction = tx`: the argument that is the caller's own transaction, and the call inside it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Expr, Type};
 
@@ -120,13 +120,14 @@ pub(crate) fn begin_and_run(parts: Parts<'_>) -> TokenStream {
     let (ending, recorded, answer) =
         (local("__idempotent_ending"), local("__idempotent_recorded"), local("__idempotent_answer"));
     let arguments = quote_spanned!(Span::mixed_site()=> #entered, #policy);
-    let begun = of_output(hidden, "begun_in", &quote!(#output, _), output, arguments);
+    let begun = of_output(hidden, "begun_in", output, 1, arguments);
+    let answered = located(answer.to_token_stream(), output.span());
     let connection = quote_spanned!(Span::mixed_site()=> #hidden::connection(&mut *#name));
     let connection = located(connection, *place);
     quote_spanned! {Span::mixed_site()=>
         let #entered = #hidden::enter_in(#call, #connection).await;
         match #begun {
-            #hidden::BegunIn::Answer(#answer) => #answer,
+            #hidden::BegunIn::Answer(#answer) => #answered,
             #hidden::BegunIn::Run(#running, #closing) => {
                 let #answer = {
                     let #name = &mut *#name;
