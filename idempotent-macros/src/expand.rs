@@ -258,21 +258,21 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
 /// The policy for a returned `Err`: a statement that makes it, and what it is then called.
 fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
     let Names { hidden, policy, .. } = names;
-    let output = &checked.output;
+    let error = of_output(hidden, "error_of", &checked.output, 0, TokenStream::new());
     match &checked.on_error {
         OnError::Policy(name, place) => {
             let name = generated(name);
             (TokenStream::new(), located(quote_spanned!(Span::mixed_site()=> #hidden::#name), *place))
         }
         OnError::Replay(place) => {
-            let replayed = quote!(#hidden::replayed::<<#output as #hidden::Fallible>::Err>());
-            let replayed = located(replayed, *place);
+            let replayed = located(quote_spanned!(Span::mixed_site()=> #hidden::replayed), *place);
+            let replayed = called(replayed, error, *place);
             (quote!(let #policy = #replayed;), policy.to_token_stream())
         }
         OnError::Decide(function) => {
-            let decide = quote! {#hidden::decided::<<#output as #hidden::Fallible>::Err, _, _>};
-            let decide = located(decide, function.span());
-            (quote!(let #policy = #decide(#function);), policy.to_token_stream())
+            let decide = located(quote_spanned!(Span::mixed_site()=> #hidden::decided), function.span());
+            let decide = called(decide, quote!(#error, #function), function.span());
+            (quote!(let #policy = #decide;), policy.to_token_stream())
         }
     }
 }

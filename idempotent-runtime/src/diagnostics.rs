@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -164,13 +165,22 @@ pub trait Replayable: Serialize + DeserializeOwned {}
 impl<E: Serialize + DeserializeOwned> Replayable for E {}
 
 /// [`Replay`](crate::on_error::Replay), with the type of the error left behind: as [`Decided`].
-pub fn replayed<E: Replayable>() -> Decided<E, ()> {
+pub fn replayed<E: Replayable>(_: ErrorOf<E>) -> Decided<E, ()> {
     Decided {
         function: (),
         decide: |(), _| OnError::Replay,
         encode: <OnError as Decision<E>>::encode,
         decode: <OnError as Decision<E>>::decode,
     }
+}
+
+/// The error of an annotated function.
+#[derive(Debug)]
+pub struct ErrorOf<E>(PhantomData<fn(&E)>);
+
+/// The error of a function that returns `R`.
+pub fn error_of<R: Fallible<Err: Refusable>>() -> ErrorOf<R::Err> {
+    ErrorOf(PhantomData)
 }
 
 /// A function that decides about errors, with its type left behind: what is wrong with it is reported where it is given,
@@ -184,7 +194,13 @@ pub struct Decided<E, F> {
 }
 
 /// The policy of a function of the error.
-pub fn decided<E, F: Fn(&E) -> D, D: Decision<E>>(function: F) -> Decided<E, F> {
+///
+/// The error is said by a value: what is wrong with the function is then reported at it once, and not at a type as well.
+pub fn decided<E, F, D>(_: ErrorOf<E>, function: F) -> Decided<E, F>
+where
+    F: Fn(&E) -> D,
+    D: Decision<E>,
+{
     Decided {
         function,
         decide: |function, error| function(error).verdict(),

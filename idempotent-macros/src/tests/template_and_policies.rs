@@ -27,9 +27,9 @@ async fn charge(order: &Order) -> Reply {
         );
         __idempotent_call
     };
-    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::replayed::<
-        <Reply as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
-    >();
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::replayed(
+        ::idempotent_runtime::__v0_1_0::error_of::<Reply>(),
+    );
     let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
         Reply,
         _,

@@ -21,11 +21,10 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
         );
         __idempotent_call
     };
-    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided::<
-        <Reply as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
-        _,
-        _,
-    >(decide);
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided(
+        ::idempotent_runtime::__v0_1_0::error_of::<Reply>(),
+        decide,
+    );
     let __idempotent_entered = ::idempotent_runtime::__v0_1_0::enter_in(
             __idempotent_call,
             ::idempotent_runtime::__v0_1_0::connection(&mut *tx),
