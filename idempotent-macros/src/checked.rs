@@ -1,6 +1,7 @@
 //! What the attribute means: every rule is checked, every name resolved, and nothing optional is left.
 
 mod arguments;
+mod parameters;
 mod values;
 
 use proc_macro2::{Ident, Span, TokenStream};
@@ -14,25 +15,35 @@ use crate::{suggest, transaction};
 
 /// What the expansion needs to know beside the function itself.
 pub(crate) struct Checked {
-    /// The path of the runtime crate.
-    pub(crate) runtime: TokenStream,
+    pub(crate) runtime: Runtime,
     pub(crate) name: Name,
     pub(crate) settings: Vec<Setting>,
     pub(crate) handle: Handle,
     pub(crate) key: Key,
+    /// Whether calls of the method on two types may look the same.
+    pub(crate) type_counts: bool,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) on_error: OnError,
     /// What is asked before a second run: a future.
     pub(crate) reconcile: Option<TokenStream>,
-    pub(crate) detached: bool,
+    /// Where it is asked for.
+    pub(crate) detached: Option<Span>,
     /// The argument that is the caller's transaction.
-    pub(crate) transaction: Option<Ident>,
+    pub(crate) transaction: Option<transaction::Connection>,
     /// What the function returns once it is awaited.
     pub(crate) output: Type,
     /// The names that the body must own, the last one first, as they are dropped.
     pub(crate) captured: Vec<Captured>,
     /// Those after these in the source, in its order: the body must own them under bindings of its own.
     pub(crate) rebound: Vec<Captured>,
+}
+
+/// Where the runtime crate is.
+pub(crate) enum Runtime {
+    /// A dependency of this name.
+    Dependency(String),
+    /// At the path that `crate` gives.
+    Given(TokenStream),
 }
 
 pub(crate) enum Name {
@@ -80,8 +91,10 @@ pub(crate) struct Argument {
 }
 
 pub(crate) enum OnError {
-    /// A policy of the runtime, and where it was chosen.
+    /// A policy of the runtime that asks nothing of the error, and where it was chosen.
     Policy(&'static str, Span),
+    /// The error is stored.
+    Replay(Span),
     Decide(TokenStream),
 }
 
@@ -98,9 +111,11 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let mut arguments = arguments::fingerprinted(args, function, errors);
     if let (Some(connection), None) = (&transaction, &args.fingerprint) {
         // A connection says nothing about what is asked.
-        arguments.retain(|argument| *connection != argument.name);
+        arguments.retain(|argument| connection.name != argument.name);
     }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
+    parameters::are_seen(args, function, key.as_ref(), errors);
+    let type_counts = parameters::type_counts(args, function, key.as_ref(), &arguments);
     let mut settings = arguments::template(key.as_ref());
     settings.extend(values::settings(args, errors));
     detached_owns_its_arguments(args, function, errors);
@@ -117,10 +132,11 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
         settings,
         handle,
         key: key?.key,
+        type_counts,
         arguments,
         on_error: on_error?,
         reconcile,
-        detached: args.detached.is_some(),
+        detached: args.detached.as_ref().map(Ident::span),
         transaction,
         output,
         captured,

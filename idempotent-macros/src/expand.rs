@@ -2,9 +2,10 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 use syn::spanned::Spanned;
 
-use crate::checked::{Argument, Captured, Checked, Handle, Key, Name, OnError, Setting};
+use crate::checked::{Argument, Captured, Checked, Handle, Key, Name, OnError, Runtime, Setting};
 use crate::function::{Body, Frame, Function};
 use crate::transaction;
 
@@ -42,7 +43,8 @@ pub(crate) fn expand(function: &Function, checked: &Checked) -> TokenStream {
     let call = prepare(checked, &names);
     let rest = begin_and_run(&function.body, checked, &names);
     let Body { inner_attributes, prelude, frame, .. } = &function.body;
-    let body = framed(frame, quote!(#inner_attributes #prelude #call #rest));
+    let import = &names.import;
+    let body = framed(frame, quote!(#inner_attributes #import #prelude #call #rest));
     let mut output = function.head.clone();
     output.extend([TokenTree::Group(body)]);
     output
@@ -50,15 +52,17 @@ pub(crate) fn expand(function: &Function, checked: &Checked) -> TokenStream {
 
 /// Generated names: resolved at the macro, so that no code of the user can see them, or be seen.
 struct Names {
+    /// The runtime's module for generated code.
     hidden: TokenStream,
-    runtime: TokenStream,
+    /// What makes it known, where it is at a path that the user gave.
+    import: TokenStream,
     call: Ident,
     policy: Ident,
     begun: Ident,
 }
 
 impl Names {
-    fn new(runtime: &TokenStream) -> Self {
+    fn new(runtime: &Runtime) -> Self {
         let module = concat!(
             "__v",
             env!("CARGO_PKG_VERSION_MAJOR"),
@@ -68,9 +72,21 @@ impl Names {
             env!("CARGO_PKG_VERSION_PATCH")
         );
         let module = generated(module);
+        let (hidden, import) = match runtime {
+            Runtime::Dependency(name) => {
+                let name = generated(name);
+                (quote_spanned!(Span::mixed_site()=> ::#name::#module), TokenStream::new())
+            }
+            // Named once: if it is wrong, that is said once.
+            Runtime::Given(path) => {
+                let hidden = generated("__idempotent_runtime");
+                let import = quote_spanned!(Span::mixed_site()=> use #path::#module as #hidden;);
+                (hidden.into_token_stream(), import)
+            }
+        };
         Self {
-            hidden: quote_spanned!(Span::mixed_site()=> #runtime::#module),
-            runtime: runtime.clone(),
+            hidden,
+            import,
             call: generated("__idempotent_call"),
             policy: generated("__idempotent_policy"),
             begun: generated("__idempotent_begun"),
@@ -101,6 +117,9 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             })
             .collect(),
     };
+    let of_type = checked
+        .type_counts
+        .then(|| quote_spanned!(Span::mixed_site()=> #hidden::of_type::<Self>(&mut #call);));
     let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
     let mutable = mutable(checked);
     // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
@@ -109,6 +128,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
         let #call = {
             static #site: #hidden::Site = #value;
             let mut #call = #hidden::prepare(&#site, #handle);
+            #of_type
             #key
             #(#arguments)*
             #mutable
@@ -119,7 +139,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
 
 /// `Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64)`
 fn site_value(checked: &Checked, names: &Names) -> TokenStream {
-    let Names { hidden, runtime, .. } = names;
+    let Names { hidden, .. } = names;
     let name = match &checked.name {
         Name::Given(name) => quote!(#name),
         Name::InModule(name) => {
@@ -137,11 +157,11 @@ fn site_value(checked: &Checked, names: &Names) -> TokenStream {
         Setting::Reconciles => quote!(.reconciles()),
         Setting::OnCrash(variant) => {
             let variant = generated(variant);
-            quote!(.on_crash(#runtime::OnCrash::#variant))
+            quote!(.on_crash(#hidden::OnCrash::#variant))
         }
         Setting::OnMissingKey(variant) => {
             let variant = generated(variant);
-            quote!(.on_missing_key(#runtime::OnMissingKey::#variant))
+            quote!(.on_missing_key(#hidden::OnMissingKey::#variant))
         }
     });
     quote_spanned!(Span::mixed_site()=> #hidden::Site::new(#name)#(#settings)*)
@@ -162,17 +182,10 @@ fn fingerprinted(argument: &Argument, names: &Names) -> TokenStream {
 fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let Names { hidden, call, begun, .. } = names;
     let output = &checked.output;
-    let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
-    let run = generated(if checked.detached { "run_detached" } else { "run" });
-    // What these two ask of the return type is asked where it is declared.
-    let begin = located(quote!(#hidden::begin), output.span());
-    let run = located(quote!(#hidden::#run), output.span());
     let (policy_statement, policy) = on_error(checked, names);
     // One context throughout: the compiler joins no spans of two, and points at the whole attribute instead.
     let policy_reference = located(quote_spanned!(Span::mixed_site()=> &#policy), policy.span());
-    let reconciled = reconciled(checked, names, &policy_reference);
-    let pin = pinned(checked);
-    let owned = owned(checked);
+    let (pin, owned) = (pinned(checked), owned(checked));
     let block = wrapped(&body.block, &quote!(#pin #owned));
     let async_move = quote_spanned!(Span::mixed_site().located_at(body.place)=> async move);
     if let Some(connection) = &checked.transaction {
@@ -181,14 +194,28 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
         let in_transaction = transaction::begin_and_run(parts);
         return quote!(#policy_statement #in_transaction);
     }
+    let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
+    let boxed = quote_spanned!(Span::mixed_site()=> #hidden::Boxed::pin(#async_move #block));
+    let begin = of_output(hidden, "begin", output, 1, quote!(#call, #policy_reference));
+    let run = if let Some(keyword) = checked.detached {
+        let body = called(path(hidden, "detachable", output, 1, keyword), boxed, keyword);
+        let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #body);
+        of_output(hidden, "run_detached", output, 2, arguments)
+    } else {
+        let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #boxed);
+        of_output(hidden, "run", output, 2, arguments)
+    };
+    let reconciled = reconciled(checked, names, &policy_reference);
+    // A result that borrows is found out where it is returned.
+    let answered = located(answer.to_token_stream(), output.span());
     quote_spanned! {Span::mixed_site()=>
         #policy_statement
-        let #begun = #begin::<#output, _>(#call, #policy_reference).await;
+        let #begun = #begin.await;
         #reconciled
         match #begun {
-            #hidden::Begun::Answer(#answer) => #answer,
+            #hidden::Begun::Answer(#answer) => #answered,
             #hidden::Begun::Run(#running) => {
-                #run::<#output, _, _>(#running, #policy, #hidden::Boxed::pin(#async_move #block)).await
+                #run.await
             }
         }
     }
@@ -210,12 +237,15 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
     let future = checked.reconcile.as_ref()?;
     let running = generated("__idempotent_running");
     let output = &checked.output;
-    let reconcile = located(quote_spanned!(Span::mixed_site()=> #hidden::reconcile), future.span());
+    let asked = path(hidden, "asked", output, 1, future.span());
+    let asked = called(asked, future.clone(), last(future.clone()));
+    let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #asked);
+    let reconcile = of_output(hidden, "reconcile", output, 2, arguments);
     Some(quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::used_underscore_binding)]
         let #begun = match #begun {
             #hidden::Begun::Run(#running) if #running.is_after_another() => {
-                #reconcile::<#output, _, _>(#running, #policy, #future).await
+                #reconcile.await
             }
             #begun => #begun,
         };
@@ -225,16 +255,21 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
 /// The policy for a returned `Err`: a statement that makes it, and what it is then called.
 fn on_error(checked: &Checked, names: &Names) -> (TokenStream, TokenStream) {
     let Names { hidden, policy, .. } = names;
-    let output = &checked.output;
+    let error = of_output(hidden, "error_of", &checked.output, 0, TokenStream::new());
     match &checked.on_error {
         OnError::Policy(name, place) => {
             let name = generated(name);
             (TokenStream::new(), located(quote_spanned!(Span::mixed_site()=> #hidden::#name), *place))
         }
+        OnError::Replay(place) => {
+            let replayed = located(quote_spanned!(Span::mixed_site()=> #hidden::replayed), *place);
+            let replayed = called(replayed, error, *place);
+            (quote!(let #policy = #replayed;), policy.to_token_stream())
+        }
         OnError::Decide(function) => {
-            let decide = quote! {#hidden::decided::<<#output as #hidden::Fallible>::Err, _, _>};
-            let decide = located(decide, function.span());
-            (quote!(let #policy = #decide(#function);), policy.to_token_stream())
+            let decide = located(quote_spanned!(Span::mixed_site()=> #hidden::decided), function.span());
+            let decide = called(decide, quote!(#error, #function), function.span());
+            (quote!(let #policy = #decide;), policy.to_token_stream())
         }
     }
 }
@@ -252,7 +287,7 @@ fn wrapped(block: &Group, first: &TokenStream) -> TokenTree {
 }
 
 /// The tokens, so that messages about them point at `place`.
-fn located(tokens: TokenStream, place: Span) -> TokenStream {
+pub(crate) fn located(tokens: TokenStream, place: Span) -> TokenStream {
     let moved = |mut token: TokenTree| {
         if let TokenTree::Group(group) = &token {
             let stream = located(group.stream(), place);
@@ -262,6 +297,38 @@ fn located(tokens: TokenStream, place: Span) -> TokenStream {
         token
     };
     tokens.into_iter().map(moved).collect()
+}
+
+/// A call of the runtime whose messages point at the return type: what several ask of it is then said once.
+pub(crate) fn of_output(
+    hidden: &TokenStream,
+    name: &str,
+    output: &Type,
+    inferred: usize,
+    arguments: TokenStream,
+) -> TokenStream {
+    called(path(hidden, name, output, inferred, output.span()), arguments, last(output.to_token_stream()))
+}
+
+/// `runtime::name::<Result<T, E>, _>`, so that messages about it point at `place`, and those about the type where it stands.
+fn path(hidden: &TokenStream, name: &str, output: &Type, inferred: usize, place: Span) -> TokenStream {
+    let span = Span::mixed_site().located_at(place);
+    let (hidden, name) = (located(hidden.clone(), place), Ident::new(name, span));
+    let inferred = (0..inferred).map(|_| quote_spanned!(span=> , _));
+    quote_spanned!(span=> #hidden::#name::<#output #(#inferred)*>)
+}
+
+/// `function(arguments)`, so that messages about all of it reach from `function` to `end`.
+fn called(function: TokenStream, arguments: TokenStream, end: Span) -> TokenStream {
+    let parentheses = group(Delimiter::Parenthesis, arguments, Span::mixed_site().located_at(end));
+    let mut call = function;
+    call.extend([TokenTree::Group(parentheses)]);
+    call
+}
+
+/// Where the last token stands.
+fn last(tokens: TokenStream) -> Span {
+    tokens.into_iter().last().map_or_else(Span::call_site, |token| token.span())
 }
 
 /// Tells the async block its type, so that `?` finds its error and a wrong value is blamed where it stands.

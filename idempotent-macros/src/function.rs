@@ -98,6 +98,11 @@ impl Function {
         Some(function)
     }
 
+    /// Whether an argument has this name, or a part of one.
+    pub(crate) fn binds(&self, name: &str) -> bool {
+        self.bindings.iter().any(|binding| binding.name == name)
+    }
+
     /// Finds the names that the user's statements see for the arguments.
     fn bind(&mut self) {
         let rebound = boxed::rebound(&self.body.prelude);

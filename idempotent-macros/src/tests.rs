@@ -8,7 +8,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::expand_attribute;
 
 const ATTRIBUTE: &str = r#"key = "tenant-{order.tenant.id}-{order.id}", ttl = "24h", lease = "30s", wait = "5s",
-    name = "charge", skip(gateway, order.requested_at, "order.some-name"), store = self.idempotency,
+    name = "charge", skip(gateway, order.requested_at, "order.some-name", T, N), store = self.idempotency,
     on_error = |error| decide(error), on_crash = "retry", on_missing_key = "run", version = 2, detached,
     crate = crate::facade::idempotent_runtime"#;
 
@@ -84,7 +84,7 @@ fn the_body_is_there_once() {
 
 #[test]
 fn after_a_mistake_the_function_is_there_as_it_was() {
-    let wrong = "key = \"nobody.id\", tttl = 1, key = 2";
+    let wrong = "key = \"nobody.id\", tttl = 1, key = 2, skip(T, N)";
     let output = flat(expand_attribute(tokens(wrong), tokens(FUNCTION)));
     let plain = flat(tokens(FUNCTION));
     assert_eq!(output.get(..plain.len()), Some(plain.as_slice()));
@@ -120,7 +120,7 @@ fn every_token_of_the_user_is_found_at_its_place() {
         ("on_error", "|error| decide(error)"),
         ("reconcile", "gateway.find(&order.id)"),
     ];
-    let mut attribute = "\n".repeat(100) + "name = \"charge\", skip(gateway)";
+    let mut attribute = "\n".repeat(100) + "name = \"charge\", skip(gateway, T, N)";
     let mut expected = placed(function.clone());
     for (option, value) in values {
         let _ = writeln!(attribute, ", {option} =");

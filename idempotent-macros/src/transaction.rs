@@ -1,16 +1,25 @@
 //! `transaction = tx`: the argument that is the caller's own transaction, and the call inside it.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{ToTokens, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{Expr, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
+use crate::expand::{located, of_output};
 use crate::function::Function;
 use crate::suggest;
 
+/// The argument that is a connection.
+pub(crate) struct Connection {
+    pub(crate) name: Ident,
+    /// Where its type stands.
+    pub(crate) place: Span,
+}
+
 /// The argument that `transaction` names.
-pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) -> Option<Ident> {
+pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) -> Option<Connection> {
     let value = args.transaction.as_ref()?;
     stands_alone(args, errors);
     let name = match (value.string(), value.bare()) {
@@ -32,9 +41,11 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         errors.at(&value.expr, format!("no argument named `{name}`{}", near.unwrap_or_default()));
         return None;
     };
-    let is_exclusive =
-        matches!(&binding.whole, Some(Type::Reference(reference)) if reference.mutability.is_some());
-    if !is_exclusive {
+    let exclusive = match &binding.whole {
+        Some(Type::Reference(reference)) if reference.mutability.is_some() => Some(reference),
+        _ => None,
+    };
+    let Some(reference) = exclusive else {
         errors.at(
             &value.expr,
             format!(
@@ -43,8 +54,8 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
             ),
         );
         return None;
-    }
-    Some(binding.ident.clone())
+    };
+    Some(Connection { name: binding.ident.clone(), place: reference.elem.span() })
 }
 
 /// A transaction is its own lease, ends with its caller, and leaves nothing behind to ask about.
@@ -78,7 +89,7 @@ fn stands_alone(args: &Args, errors: &mut Errors) {
 pub(crate) struct Parts<'a> {
     pub(crate) hidden: &'a TokenStream,
     pub(crate) call: &'a Ident,
-    pub(crate) connection: &'a Ident,
+    pub(crate) connection: &'a Connection,
     pub(crate) output: &'a Type,
     pub(crate) policy: &'a TokenStream,
     /// `async move { …the body… }`
@@ -87,30 +98,44 @@ pub(crate) struct Parts<'a> {
 
 /// Output:
 /// ```text
-/// match begin_in::<Result<Receipt, ChargeError>, _, _>(call, &Retry, &mut *tx).await {
+/// let entered = enter_in(call, connection(&mut *tx)).await;
+/// match begun_in::<Result<Receipt, ChargeError>, _>(entered, &Retry) {
 ///     BegunIn::Answer(answer) => answer,
-///     BegunIn::Run(running) => {
+///     BegunIn::Run(running, closing) => {
 ///         let answer = {
 ///             let tx = &mut *tx;
 ///             run_in(&running, async move { …the body… }).await
 ///         };
-///         complete_in::<Result<Receipt, ChargeError>, _, _>(running, &Retry, answer, &mut *tx).await
+///         let ending = closing.ending(&running, &Retry, &answer);
+///         let recorded = record_in(running, ending, connection(&mut *tx)).await;
+///         closing.answer(recorded, answer)
 ///     }
 /// }
 /// ```
 pub(crate) fn begin_and_run(parts: Parts<'_>) -> TokenStream {
-    let Parts { hidden, call, connection, output, policy, body } = parts;
-    let answer = Ident::new("__idempotent_answer", Span::mixed_site());
-    let running = Ident::new("__idempotent_running", Span::mixed_site());
+    let Parts { hidden, call, connection: Connection { name, place }, output, policy, body } = parts;
+    let local = |name| Ident::new(name, Span::mixed_site());
+    let (entered, running, closing) =
+        (local("__idempotent_entered"), local("__idempotent_running"), local("__idempotent_closing"));
+    let (ending, recorded, answer) =
+        (local("__idempotent_ending"), local("__idempotent_recorded"), local("__idempotent_answer"));
+    let arguments = quote_spanned!(Span::mixed_site()=> #entered, #policy);
+    let begun = of_output(hidden, "begun_in", output, 1, arguments);
+    let answered = located(answer.to_token_stream(), output.span());
+    let connection = quote_spanned!(Span::mixed_site()=> #hidden::connection(&mut *#name));
+    let connection = located(connection, *place);
     quote_spanned! {Span::mixed_site()=>
-        match #hidden::begin_in::<#output, _, _>(#call, #policy, &mut *#connection).await {
-            #hidden::BegunIn::Answer(#answer) => #answer,
-            #hidden::BegunIn::Run(#running) => {
+        let #entered = #hidden::enter_in(#call, #connection).await;
+        match #begun {
+            #hidden::BegunIn::Answer(#answer) => #answered,
+            #hidden::BegunIn::Run(#running, #closing) => {
                 let #answer = {
-                    let #connection = &mut *#connection;
+                    let #name = &mut *#name;
                     #hidden::run_in(&#running, #body).await
                 };
-                #hidden::complete_in::<#output, _, _>(#running, #policy, #answer, &mut *#connection).await
+                let #ending = #closing.ending(&#running, #policy, &#answer);
+                let #recorded = #hidden::record_in(#running, #ending, #connection).await;
+                #closing.answer(#recorded, #answer)
             }
         }
     }

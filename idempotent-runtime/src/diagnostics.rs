@@ -3,8 +3,11 @@
 //! Each holds for exactly the types that its supertrait holds for. Generated code goes through them, so that the compiler
 //! reports these, with the fix, at the argument or selector that is wrong.
 
+use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,8 +16,9 @@ use crate::error::Error;
 use crate::fingerprint::Skip;
 use crate::on_error::{Decision, ErrorPolicy};
 use crate::policy::OnError;
-use crate::reconcile::Reconciled;
-use crate::shim::{Begun, Fallible, Prepared, Running};
+use crate::reconcile::{Finding, Reconciled, Reconciling};
+use crate::shim::{Fallible, Granted, Prepared};
+use crate::transaction::{self, BegunIn, EnteredIn, TransactionConnection};
 
 /// An argument that can be fingerprinted: anything that is `Serialize`.
 #[diagnostic::on_unimplemented(
@@ -86,28 +90,96 @@ impl<E: From<Error>> Refusable for E {}
     message = "the future given as `reconcile` gives `{Self}`, which does not fit `{R}`",
     label = "expected `Result<Reconciled<T>, E>`, with the `T` and `E` that the function returns"
 )]
-pub trait Found<R: Fallible> {
-    /// The same, as a result.
-    fn found(self) -> Result<Reconciled<R::Ok>, R::Err>;
+pub trait Found<R> {
+    /// The same, in terms of what the function returns.
+    fn found(self) -> Finding<R>;
 }
 
 impl<T, E> Found<Result<T, E>> for Result<Reconciled<T>, E> {
-    fn found(self) -> Self {
-        self
+    fn found(self) -> Finding<Result<T, E>> {
+        Finding::of(self)
     }
 }
 
-/// `reconcile::reconcile`, in a box: it is seldom needed, so it takes no room in the future of each call.
-pub fn reconcile<R, P, F>(running: Running, on_error: &P, asked: F) -> Asking<impl Future<Output = Begun<R>>>
+/// The future of a `reconcile` expression, with what is asked of its type left behind: what is wrong with it is reported
+/// where it is given, and nowhere else.
+pub struct Asked<R, F> {
+    future: Pin<Box<F>>,
+    poll: fn(Pin<&mut F>, &mut Context<'_>) -> Poll<Finding<R>>,
+}
+
+/// Takes the future of a `reconcile` expression.
+pub fn asked<R, F: Future<Output: Found<R>>>(future: F) -> Asked<R, F> {
+    Asked { future: Box::pin(future), poll: |future, cx| future.poll(cx).map(Found::found) }
+}
+
+impl<R, F> Future for Asked<R, F> {
+    type Output = Finding<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finding<R>> {
+        let poll = self.poll;
+        poll(self.future.as_mut(), cx)
+    }
+}
+
+impl<R, F> fmt::Debug for Asked<R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").finish_non_exhaustive()
+    }
+}
+
+/// Asks about an earlier attempt. It takes any future of a [`Finding`], so that a message about `R` points at it, and not at
+/// the question.
+pub fn reconcile<R, P, A>(granted: Granted<R, P>, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
+where
+    A: Future<Output = Finding<R>>,
+{
+    crate::reconcile::reconcile(granted, on_error, asked)
+}
+
+/// The argument that `transaction` names.
+pub fn connection<C: TransactionConnection>(connection: &mut C) -> &mut dyn TransactionConnection {
+    connection
+}
+
+/// `transaction::begun_in`.
+pub fn begun_in<R, P>(entered: Result<EnteredIn, Error>, on_error: &P) -> BegunIn<R, P>
 where
     R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
-    F: Future<Output: Found<R>>,
 {
-    Box::pin(crate::reconcile::reconcile(running, on_error, async { asked.await.found() }))
+    transaction::begun_in(entered, on_error)
 }
 
-type Asking<F> = Pin<Box<F>>;
+/// An error that can be given to a duplicate: anything that is `Serialize` and `DeserializeOwned`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored for replay",
+    label = "`{Self}` is not `Serialize` and `DeserializeOwned`",
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or choose another `on_error`"
+)]
+pub trait Replayable: Serialize + DeserializeOwned {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Serialize + DeserializeOwned> Replayable for E {}
+
+/// [`Replay`](crate::on_error::Replay), with the type of the error left behind: as [`Decided`].
+pub fn replayed<E: Replayable>(_: ErrorOf<E>) -> Decided<E, ()> {
+    Decided {
+        function: (),
+        decide: |(), _| OnError::Replay,
+        encode: <OnError as Decision<E>>::encode,
+        decode: <OnError as Decision<E>>::decode,
+    }
+}
+
+/// The error of an annotated function.
+#[derive(Debug)]
+pub struct ErrorOf<E>(PhantomData<fn(&E)>);
+
+/// The error of a function that returns `R`.
+pub fn error_of<R: Fallible<Err: Refusable>>() -> ErrorOf<R::Err> {
+    ErrorOf(PhantomData)
+}
 
 /// A function that decides about errors, with its type left behind: what is wrong with it is reported where it is given,
 /// and nowhere else.
@@ -120,7 +192,13 @@ pub struct Decided<E, F> {
 }
 
 /// The policy of a function of the error.
-pub fn decided<E, F: Fn(&E) -> D, D: Decision<E>>(function: F) -> Decided<E, F> {
+///
+/// The error is said by a value: what is wrong with the function is then reported at it once, and not at a type as well.
+pub fn decided<E, F, D>(_: ErrorOf<E>, function: F) -> Decided<E, F>
+where
+    F: Fn(&E) -> D,
+    D: Decision<E>,
+{
     Decided {
         function,
         decide: |function, error| function(error).verdict(),

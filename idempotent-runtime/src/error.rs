@@ -69,7 +69,8 @@ pub enum Error {
         /// What does not fit.
         reason: Arc<str>,
     },
-    /// Two annotated functions claim one operation name on one handle.
+    /// Two annotated functions claim one operation name on one handle; or one method does for two types, where nothing in
+    /// its key says for which.
     OperationConflict {
         /// The name.
         operation: OperationName,
@@ -214,7 +215,8 @@ impl fmt::Display for Error {
             Self::NotRetained { .. } => f.write_str("it ran before, and its result could not be kept"),
             Self::Unreadable { reason, .. } => write!(f, "the stored result cannot be read: {reason}"),
             Self::OperationConflict { .. } => f.write_str(
-                "two annotated functions have this operation name; give one of them another `name`",
+                "two annotated functions, or one method of two types, have this operation name; give one of them \
+                 another `name`, or put what tells the types apart into `key`",
             ),
             Self::Store { source, .. } => write!(f, "{source}"),
             Self::Argument { argument, reason, .. } => {

@@ -53,8 +53,15 @@ pub(crate) struct Core {
     pub(crate) background: Background,
     /// `None` without a store.
     pub(crate) waiting: Option<Arc<Waiting>>,
-    claims: Mutex<HashMap<&'static str, usize>>,
+    claims: Mutex<HashMap<&'static str, Claim>>,
     warned: AtomicBool,
+}
+
+/// Which annotated function uses a name: the address of its static, and the type where it is a method of several.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) site: usize,
+    pub(crate) of_type: Option<&'static str>,
 }
 
 /// What a handle was built with.
@@ -185,10 +192,10 @@ impl Idempotency {
 }
 
 impl Core {
-    /// Notes that the annotated function whose static is at `site` uses `name`. `false`: another one does.
-    pub(crate) fn claim(&self, name: &'static str, site: usize) -> bool {
+    /// Notes who uses `name`. `false`: somebody else does.
+    pub(crate) fn claim(&self, name: &'static str, by: Claim) -> bool {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        *claims.entry(name).or_insert(site) == site
+        *claims.entry(name).or_insert(by) == by
     }
 
     /// Whether both keep their records in the same store, as far as that can be seen from here.

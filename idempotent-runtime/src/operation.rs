@@ -14,9 +14,9 @@ use crate::key::OperationName;
 use crate::on_error::{Decide, Decision, ErrorPolicy, Refuse, Replay, Retry, decide};
 use crate::policy::{OnCrash, OnLost, OnMissingKey};
 use crate::prepared::{Policies, Prepared};
-use crate::reconcile::{Reconciled, reconcile};
+use crate::reconcile::{Finding, Reconciled, reconcile};
 use crate::shim::{Begun, Fallible, begin, run};
-use crate::transaction::{BegunIn, TransactionConnection, begin_in, complete_in, run_in};
+use crate::transaction::{BegunIn, TransactionConnection, begin_in, record_in, run_in};
 
 /// An operation: a stable name, and what happens when something goes wrong. Made by
 /// [`Idempotency::operation`]; its methods are the options of the attribute.
@@ -230,8 +230,9 @@ impl<P> OperationCall<P> {
     {
         self.prepared.reconciles();
         let begun = match begin::<R, P>(self.prepared, &self.on_error).await {
-            Begun::Run(running) if running.is_after_another() => {
-                reconcile(running, &self.on_error, find()).await
+            Begun::Run(granted) if granted.is_after_another() => {
+                let asked = async { Finding::of(find().await) };
+                reconcile(granted, &self.on_error, asked).await
             }
             begun => begun,
         };
@@ -278,17 +279,19 @@ impl<P> OperationCall<P> {
     {
         match begin_in::<R, P, C>(self.prepared, &self.on_error, connection).await {
             BegunIn::Answer(answer) => answer,
-            BegunIn::Run(running) => {
+            BegunIn::Run(running, closing) => {
                 let attempt = running.attempt();
                 let answer = run_in(&running, body(&mut *connection, attempt)).await;
-                complete_in(running, &self.on_error, answer, connection).await
+                let ending = closing.ending(&running, &self.on_error, &answer);
+                let recorded = record_in(running, ending, connection).await;
+                closing.answer(recorded, answer)
             }
         }
     }
 }
 
 /// Gives the answer that is there, or runs the body.
-async fn go_on<R, P, F>(begun: Begun<R>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
+async fn go_on<R, P, F>(begun: Begun<R, P>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
@@ -296,11 +299,11 @@ where
 {
     match begun {
         Begun::Answer(answer) => answer,
-        Begun::Run(mut running) => {
+        Begun::Run(mut granted) => {
             // What the closure does before it gives its future is a part of the body.
-            running.polling();
-            let body = Box::pin(body(running.attempt()));
-            run(running, on_error, body).await
+            granted.running.polling();
+            let body = Box::pin(body(granted.running.attempt()));
+            run(granted, on_error, body).await
         }
     }
 }

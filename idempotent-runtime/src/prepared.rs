@@ -71,6 +71,8 @@ struct Parts {
     operation: OperationName,
     policies: Policies,
     site: Option<&'static Site>,
+    /// The type whose method is called, where only that may tell two calls apart.
+    of_type: Option<&'static str>,
     key: KeyParts,
     whole: bool,
     fingerprint: Fingerprinter,
@@ -127,7 +129,21 @@ impl Prepared {
         site: Option<&'static Site>,
     ) -> Self {
         let (key, fingerprint) = (KeyParts::new(), Fingerprinter::new());
-        Self(Box::new(Parts { handle, operation, policies, site, key, whole: false, fingerprint }))
+        Self(Box::new(Parts {
+            handle,
+            operation,
+            policies,
+            site,
+            of_type: None,
+            key,
+            whole: false,
+            fingerprint,
+        }))
+    }
+
+    /// The method of this type is called, and nothing in key or fingerprint says so.
+    pub(crate) fn of_type(&mut self, name: &'static str) {
+        self.0.of_type = Some(name);
     }
 
     /// One part of the key, with the selector's text for errors.
@@ -277,7 +293,7 @@ impl Parts {
 
     /// Checks once for each function and handle that the operation's name is its own and leaves room for a key.
     fn check_name(&self, core: &Core) -> Result<(), Error> {
-        if self.site.is_some_and(|site| site.is_known_to(core.id)) {
+        if self.site.is_some_and(|site| site.is_known_to(core.id, self.of_type)) {
             return Ok(());
         }
         let operation = self.operation.clone();
@@ -287,7 +303,7 @@ impl Parts {
             return Err(Error::NotConfigured { operation, reason });
         }
         match self.site {
-            Some(site) if !site.claim(core) => Err(Error::OperationConflict { operation }),
+            Some(site) if !site.claim(core, self.of_type) => Err(Error::OperationConflict { operation }),
             _ => Ok(()),
         }
     }

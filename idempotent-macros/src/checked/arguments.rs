@@ -5,7 +5,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 
 use super::values::{borrow, in_body};
-use super::{Argument, Key, Part, Setting, no_argument};
+use super::{Argument, Key, Part, Setting, no_argument, parameters};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::Function;
@@ -88,7 +88,7 @@ fn root<'a>(name: &str, function: &'a Function) -> Option<&'a Ident> {
 
 /// What is fingerprinted: the selected values, or every argument that is not skipped.
 pub(super) fn fingerprinted(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Argument> {
-    fingerprint_or_skip(args, errors);
+    fingerprint_or_skip(args, function, errors);
     let skips = skips(args, function, errors);
     if let Some(value) = &args.fingerprint {
         let parts = key::parse_fingerprint(value, errors).unwrap_or_default();
@@ -103,8 +103,10 @@ pub(super) fn fingerprinted(args: &Args, function: &Function, errors: &mut Error
 }
 
 /// The two say the same thing from two sides.
-fn fingerprint_or_skip(args: &Args, errors: &mut Errors) {
-    if let (Some(_), Some(skip)) = (&args.fingerprint, &args.skip) {
+fn fingerprint_or_skip(args: &Args, function: &Function, errors: &mut Errors) {
+    if let (Some(_), Some(skip)) = (&args.fingerprint, &args.skip)
+        && !skip.paths.iter().all(|path| is_parameter(path, function))
+    {
         errors.at(
             &skip.keyword,
             "`skip` and `fingerprint` exclude each other; `fingerprint` already names all that counts",
@@ -163,7 +165,9 @@ fn skips(args: &Args, function: &Function, errors: &mut Errors) -> Vec<skip::Pat
     for path in args.skip.iter().flat_map(|skips| &skips.paths) {
         if path.argument == "self" {
             errors.at_span(path.span, "`self` is never fingerprinted, so there is nothing to skip");
-        } else if !function.bindings.iter().any(|binding| binding.name == path.argument) {
+        } else if is_parameter(path, function) {
+            // It says something about the function, and nothing about an argument.
+        } else if !function.binds(&path.argument) {
             errors.at_span(path.span, no_argument(&path.argument, function));
         } else if let Some(earlier) = kept.iter().find(|earlier| earlier.covers(path)) {
             errors.at_span(path.span, format!("`{}` is already skipped", earlier.text()));
@@ -176,4 +180,11 @@ fn skips(args: &Args, function: &Function, errors: &mut Errors) -> Vec<skip::Pat
         }
     }
     kept
+}
+
+/// `skip(T)`: a type or const parameter, or with a receiver `Self`.
+fn is_parameter(path: &skip::Path, function: &Function) -> bool {
+    let is_self = path.argument == "Self" && function.receiver.is_some();
+    let is_named = || parameters::names(&function.signature.generics).any(|name| *name == path.argument);
+    path.names.is_empty() && !function.binds(&path.argument) && (is_self || is_named())
 }

@@ -1,11 +1,11 @@
 //! Options whose value stands for itself.
 
 use proc_macro2::{TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Lit};
 
-use super::{Handle, OnError, Setting};
+use super::{Handle, OnError, Runtime, Setting};
 use crate::args::{Args, Value};
 use crate::errors::Errors;
 use crate::function::Function;
@@ -124,7 +124,10 @@ pub(super) fn on_error(args: &Args, function: &Function, errors: &mut Errors) ->
                 errors
                     .at(text, unknown_word(value, Some(&text.value()), &ON_ERROR, " or a function of `&E`"));
             }
-            known.map(|policy| OnError::Policy(policy, text.span()))
+            known.map(|policy| match policy {
+                "Replay" => OnError::Replay(text.span()),
+                policy => OnError::Policy(policy, text.span()),
+            })
         }
         (None, literal @ Expr::Lit(_)) => {
             errors.at(literal, unknown_word(value, None, &ON_ERROR, " or a function of `&E`"));
@@ -165,11 +168,10 @@ pub(super) fn handle(args: &Args, function: &Function, errors: &mut Errors) -> H
     Handle::Given(in_body(borrow(value.bare()), function))
 }
 
-/// The path of the runtime crate.
-pub(super) fn runtime(args: &Args, errors: &mut Errors) -> Option<TokenStream> {
+/// Where the runtime crate is.
+pub(super) fn runtime(args: &Args, errors: &mut Errors) -> Option<Runtime> {
     let Some(value) = &args.runtime else {
-        let name = proc_macro2::Ident::new(&manifest::runtime(), proc_macro2::Span::mixed_site());
-        return Some(quote!(::#name));
+        return Some(Runtime::Dependency(manifest::runtime()));
     };
     let path = match (value.string(), value.bare()) {
         (Some(text), _) => text.parse_with(syn::Path::parse_mod_style).ok().map(ToTokens::into_token_stream),
@@ -182,7 +184,7 @@ pub(super) fn runtime(args: &Args, errors: &mut Errors) -> Option<TokenStream> {
             "expected a path for `crate`, for example `crate = \"::my_facade::idempotent_runtime\"`",
         );
     }
-    path
+    path.map(Runtime::Given)
 }
 
 /// `&expr`, with parentheses where they are needed.

@@ -37,11 +37,10 @@ pub async fn charge(
         let _ = &mut order;
         __idempotent_call
     };
-    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided::<
-        <Result<Receipt, ChargeError> as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
-        _,
-        _,
-    >(decide);
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided(
+        ::idempotent_runtime::__v0_1_0::error_of::<Result<Receipt, ChargeError>>(),
+        decide,
+    );
     let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
         Result<Receipt, ChargeError>,
         _,

@@ -47,35 +47,40 @@ async fn charge(
             >(
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
-                    ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                        #[allow(
-                            unreachable_code,
-                            clippy::diverging_sub_expression,
-                            clippy::empty_loop,
-                            clippy::let_unit_value
-                        )]
-                        if false {
-                            let __idempotent_never: Reply = loop {};
-                            return __idempotent_never;
-                        }
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
-                        #[cfg(unix)]
-                        let _ = &uid;
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
-                        let _ = &order;
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
-                        let _ = &pool;
-                        { pool.charge(order).await }
-                    }),
+                    ::idempotent_runtime::__v0_1_0::detachable::<
+                        Reply,
+                        _,
+                    >(
+                        ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
+                            #[allow(
+                                unreachable_code,
+                                clippy::diverging_sub_expression,
+                                clippy::empty_loop,
+                                clippy::let_unit_value
+                            )]
+                            if false {
+                                let __idempotent_never: Reply = loop {};
+                                return __idempotent_never;
+                            }
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            #[cfg(unix)]
+                            let _ = &uid;
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &order;
+                            #[allow(
+                                clippy::used_underscore_binding,
+                                clippy::let_underscore_untyped
+                            )]
+                            let _ = &pool;
+                            { pool.charge(order).await }
+                        }),
+                    ),
                 )
                 .await
         }

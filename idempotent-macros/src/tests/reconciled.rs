@@ -39,7 +39,10 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
             >(
                     __idempotent_running,
                     &::idempotent_runtime::__v0_1_0::Retry,
-                    gateway.find(&order.id),
+                    ::idempotent_runtime::__v0_1_0::asked::<
+                        Result<Receipt, ChargeError>,
+                        _,
+                    >(gateway.find(&order.id)),
                 )
                 .await
         }

@@ -8,8 +8,8 @@ async fn charge(order: &Order) -> Reply {
             .lease_ms(60000u64)
             .wait_ms(5000u64)
             .version(3u32)
-            .on_crash(::idempotent_runtime::OnCrash::Retry)
-            .on_missing_key(::idempotent_runtime::OnMissingKey::Run);
+            .on_crash(::idempotent_runtime::__v0_1_0::OnCrash::Retry)
+            .on_missing_key(::idempotent_runtime::__v0_1_0::OnMissingKey::Run);
         let mut __idempotent_call = ::idempotent_runtime::__v0_1_0::prepare(
             &__IDEMPOTENT_SITE,
             ::idempotent_runtime::__v0_1_0::current(),
@@ -27,10 +27,13 @@ async fn charge(order: &Order) -> Reply {
         );
         __idempotent_call
     };
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::replayed(
+        ::idempotent_runtime::__v0_1_0::error_of::<Reply>(),
+    );
     let __idempotent_begun = ::idempotent_runtime::__v0_1_0::begin::<
         Reply,
         _,
-    >(__idempotent_call, &::idempotent_runtime::__v0_1_0::Replay)
+    >(__idempotent_call, &__idempotent_policy)
         .await;
     match __idempotent_begun {
         ::idempotent_runtime::__v0_1_0::Begun::Answer(__idempotent_answer) => {
@@ -43,7 +46,7 @@ async fn charge(order: &Order) -> Reply {
                 _,
             >(
                     __idempotent_running,
-                    ::idempotent_runtime::__v0_1_0::Replay,
+                    __idempotent_policy,
                     ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
                         #[allow(
                             unreachable_code,

@@ -21,22 +21,26 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
         );
         __idempotent_call
     };
-    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided::<
-        <Reply as ::idempotent_runtime::__v0_1_0::Fallible>::Err,
-        _,
-        _,
-    >(decide);
-    match ::idempotent_runtime::__v0_1_0::begin_in::<
+    let __idempotent_policy = ::idempotent_runtime::__v0_1_0::decided(
+        ::idempotent_runtime::__v0_1_0::error_of::<Reply>(),
+        decide,
+    );
+    let __idempotent_entered = ::idempotent_runtime::__v0_1_0::enter_in(
+            __idempotent_call,
+            ::idempotent_runtime::__v0_1_0::connection(&mut *tx),
+        )
+        .await;
+    match ::idempotent_runtime::__v0_1_0::begun_in::<
         Reply,
         _,
-        _,
-    >(__idempotent_call, &__idempotent_policy, &mut *tx)
-        .await
-    {
+    >(__idempotent_entered, &__idempotent_policy) {
         ::idempotent_runtime::__v0_1_0::BegunIn::Answer(__idempotent_answer) => {
             __idempotent_answer
         }
-        ::idempotent_runtime::__v0_1_0::BegunIn::Run(__idempotent_running) => {
+        ::idempotent_runtime::__v0_1_0::BegunIn::Run(
+            __idempotent_running,
+            __idempotent_closing,
+        ) => {
             let __idempotent_answer = {
                 let tx = &mut *tx;
                 ::idempotent_runtime::__v0_1_0::run_in(
@@ -67,12 +71,19 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
                     )
                     .await
             };
-            ::idempotent_runtime::__v0_1_0::complete_in::<
-                Reply,
-                _,
-                _,
-            >(__idempotent_running, &__idempotent_policy, __idempotent_answer, &mut *tx)
-                .await
+            let __idempotent_ending = __idempotent_closing
+                .ending(
+                    &__idempotent_running,
+                    &__idempotent_policy,
+                    &__idempotent_answer,
+                );
+            let __idempotent_recorded = ::idempotent_runtime::__v0_1_0::record_in(
+                    __idempotent_running,
+                    __idempotent_ending,
+                    ::idempotent_runtime::__v0_1_0::connection(&mut *tx),
+                )
+                .await;
+            __idempotent_closing.answer(__idempotent_recorded, __idempotent_answer)
         }
     }
 }

@@ -41,11 +41,11 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a call in a transaction has to do after it has begun.
 #[derive(Debug)]
-pub enum BegunIn<R> {
+pub enum BegunIn<R, P> {
     /// Nothing: this is its result.
     Answer(R),
-    /// Run the body.
-    Run(RunningIn),
+    /// Run the body, then close the call.
+    Run(RunningIn, Closing<R, P>),
 }
 
 /// The right to run a body in a transaction.
@@ -88,24 +88,54 @@ impl fmt::Debug for RunningIn {
     }
 }
 
-enum Beginning {
+/// A call that has entered the transaction, or has a result.
+pub struct EnteredIn(Entrance);
+
+enum Entrance {
     Replay(Replay),
     Run(RunningIn),
 }
 
+impl fmt::Debug for EnteredIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnteredIn").finish_non_exhaustive()
+    }
+}
+
 /// Reserves the key in the transaction, or finds the result.
-pub async fn begin_in<R, P, C>(mut prepared: Prepared, on_error: &P, connection: &mut C) -> BegunIn<R>
+pub(crate) async fn begin_in<R, P, C>(prepared: Prepared, on_error: &P, connection: &mut C) -> BegunIn<R, P>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
     C: TransactionConnection,
 {
+    begun_in(enter_in(prepared, connection).await, on_error)
+}
+
+/// The first part of [`begin_in`], which knows no types: a message about one is not repeated where it is awaited.
+///
+/// # Errors
+/// Those of a call whose body does not run.
+pub async fn enter_in(
+    mut prepared: Prepared,
+    connection: &mut dyn TransactionConnection,
+) -> Result<EnteredIn, Error> {
     prepared.in_transaction();
     let started = Instant::now();
-    match beginning(prepared, started, connection).await {
-        Ok(Beginning::Run(running)) => BegunIn::Run(running),
-        Ok(Beginning::Replay(stored)) => BegunIn::Answer(R::from_result(replay(&stored, on_error))),
-        Err(error) => BegunIn::Answer(R::from_result(Err(refused(error, Some(started)).into()))),
+    let entered = beginning(prepared, started, connection).await;
+    entered.map(EnteredIn).map_err(|error| refused(error, Some(started)))
+}
+
+/// The second part of [`begin_in`].
+pub(crate) fn begun_in<R, P>(entered: Result<EnteredIn, Error>, on_error: &P) -> BegunIn<R, P>
+where
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+{
+    match entered {
+        Ok(EnteredIn(Entrance::Run(running))) => BegunIn::Run(running, Closing { ending, answer }),
+        Ok(EnteredIn(Entrance::Replay(stored))) => BegunIn::Answer(R::from_result(replay(&stored, on_error))),
+        Err(error) => BegunIn::Answer(R::from_result(Err(error.into()))),
     }
 }
 
@@ -122,23 +152,79 @@ pub async fn run_in<F: Future>(running: &RunningIn, body: F) -> F::Output {
     .await
 }
 
-/// Records in the transaction what the body gave, and gives it to the caller.
-pub async fn complete_in<R, P, C>(running: RunningIn, on_error: &P, answer: R, connection: &mut C) -> R
+/// How a call ends. It asks nothing of its types: what a return type lacks is said where the call begins, and not again.
+pub struct Closing<R, P> {
+    ending: fn(&RunningIn, &P, &R) -> EndingIn,
+    answer: fn(Result<(), Error>, R) -> R,
+}
+
+impl<R, P> Closing<R, P> {
+    /// What becomes of the record of a body that gave `answer`; then comes [`record_in`].
+    pub fn ending(&self, running: &RunningIn, on_error: &P, answer: &R) -> EndingIn {
+        (self.ending)(running, on_error, answer)
+    }
+
+    /// What the caller gets.
+    pub fn answer(&self, recorded: Result<(), Error>, answer: R) -> R {
+        (self.answer)(recorded, answer)
+    }
+}
+
+impl<R, P> fmt::Debug for Closing<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closing").finish_non_exhaustive()
+    }
+}
+
+/// What the end of a body does to its record.
+pub struct EndingIn {
+    /// `None` in a call that is not protected.
+    ending: Option<Ending>,
+    failed: bool,
+}
+
+impl fmt::Debug for EndingIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndingIn").finish_non_exhaustive()
+    }
+}
+
+fn ending<R, P>(running: &RunningIn, on_error: &P, answer: &R) -> EndingIn
 where
-    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
+    R: Fallible<Ok: Serialize>,
     P: ErrorPolicy<R::Err>,
-    C: TransactionConnection,
 {
-    let (attempt, records) = match running.0 {
-        Right::Protected { attempt, records } => (attempt, records),
-        Right::Unprotected(unprotected) => {
+    let answer = answer.as_result();
+    let ending = match &running.0 {
+        Right::Protected { attempt, .. } => {
+            attempt.end();
+            Some(ending_or_panic(attempt, on_error, answer))
+        }
+        Right::Unprotected { .. } => None,
+    };
+    EndingIn { ending, failed: answer.is_err() }
+}
+
+/// Records in the transaction what the body gave. With an error that is not what the caller gets.
+///
+/// # Errors
+/// When the transaction cannot be completed.
+pub async fn record_in(
+    running: RunningIn,
+    ending: EndingIn,
+    connection: &mut dyn TransactionConnection,
+) -> Result<(), Error> {
+    let EndingIn { ending, failed } = ending;
+    let (attempt, records, ending) = match (running.0, ending) {
+        (Right::Protected { attempt, records }, Some(ending)) => (attempt, records, ending),
+        (Right::Unprotected(unprotected), _) => {
             unprotected.ended();
-            return answer;
+            return Ok(());
+        }
+        (Right::Protected { attempt, .. }, None) => {
+            return Err(refused(error(&attempt.call, Trouble::Ended), Some(attempt.call.started)));
         }
     };
-    attempt.end();
-    let failed = answer.as_result().is_err();
-    let ending = ending_or_panic(&attempt, on_error, answer.as_result());
     let ended = match connection.link(&records) {
         Some(mut link) => end(&attempt.call, ending, failed, &mut *link).await,
         None => Err(Trouble::Ended),
@@ -147,28 +233,33 @@ where
         Ok(outcome) => {
             set(attempt.call.slot.as_deref(), outcome);
             events::ended(&attempt.call, attempt.number, outcome);
-            answer
+            Ok(())
         }
         // The body said itself that nothing happened, and nothing will have: its transaction is of no use any more.
         Err(trouble) if failed && !matches!(trouble, Trouble::Ended) => {
             note(&trouble);
-            answer
+            Ok(())
         }
-        Err(trouble) => {
-            R::from_result(Err(refused(error(&attempt.call, trouble), Some(attempt.call.started)).into()))
-        }
+        Err(trouble) => Err(refused(error(&attempt.call, trouble), Some(attempt.call.started))),
     }
 }
 
-async fn beginning<C: TransactionConnection>(
+fn answer<R: Fallible<Err: From<Error>>>(recorded: Result<(), Error>, answer: R) -> R {
+    match recorded {
+        Ok(()) => answer,
+        Err(error) => R::from_result(Err(error.into())),
+    }
+}
+
+async fn beginning(
     prepared: Prepared,
     started: Instant,
-    connection: &mut C,
-) -> Result<Beginning, Error> {
+    connection: &mut dyn TransactionConnection,
+) -> Result<Entrance, Error> {
     let call = match prepared.ready(started)? {
         Ready::Protected(call) => call,
         Ready::Unprotected(unprotected) => {
-            return Ok(Beginning::Run(RunningIn(Right::Unprotected(unprotected))));
+            return Ok(Entrance::Run(RunningIn(Right::Unprotected(unprotected))));
         }
     };
     let not_configured = |reason| Error::NotConfigured { operation: call.key.operation().clone(), reason };
@@ -182,9 +273,9 @@ async fn beginning<C: TransactionConnection>(
     let found = enter(&call, &mut *link).await?;
     drop(link);
     Ok(match found {
-        Found::Result(stored) => Beginning::Replay(stored),
+        Found::Result(stored) => Entrance::Replay(stored),
         Found::Right(attempt) => {
-            Beginning::Run(RunningIn(Right::Protected { attempt: Arc::new(attempt), records }))
+            Entrance::Run(RunningIn(Right::Protected { attempt: Arc::new(attempt), records }))
         }
     })
 }

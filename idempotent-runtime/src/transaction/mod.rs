@@ -1,7 +1,7 @@
 //! Calls in a transaction of the caller's: what the body writes and the record of it are one commit.
 //!
 //! ```text
-//! begin_in ── enter ──┬─ granted ──► run_in (the body) ──► complete_in ── settle or undo ──► the caller's COMMIT
+//! begin_in ── enter ──┬─ granted ──► run_in (the body) ──► record_in ── settle or undo ──► the caller's COMMIT
 //!                     └─ held ── judge, as for every call
 //! ```
 //!
@@ -24,7 +24,8 @@ use std::time::Duration;
 use crate::stores::PostgresStore;
 
 #[doc(hidden)]
-pub use self::call::{BegunIn, RunningIn, begin_in, complete_in, run_in};
+pub use self::call::{BegunIn, Closing, EndingIn, EnteredIn, RunningIn, enter_in, record_in, run_in};
+pub(crate) use self::call::{begin_in, begun_in};
 pub(crate) use self::link::{Entered, Entry, Link, Trouble};
 #[cfg(feature = "postgres")]
 pub use self::whole::{BoxFuture, TransactionDatabase};
