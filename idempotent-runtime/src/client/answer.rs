@@ -10,8 +10,11 @@ use serde_json::Value;
 
 use super::vendor::Vendor;
 
-/// As much of an answer is looked into.
-const LARGEST: u64 = 64 * 1024;
+/// As much of an answer is looked into for a code.
+const LARGEST_DOCUMENT: u64 = 64 * 1024;
+
+/// As much of an answer is read before it is one: the rest of it may be lost as well.
+const LARGEST_READ: u64 = 1024 * 1024;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub(super) enum Meaning {
     Final,
     /// Send it again. `in_doubt`: it may have been carried out.
     Again { in_doubt: bool },
+    /// This is the answer to this try, and says nothing of those before it.
+    Refused,
     /// The first one is still in progress: send it again, which counts apart.
     InProgress,
     /// The key belongs to another request.
@@ -38,14 +43,20 @@ pub(super) struct Answer {
     pub(super) wait: Option<Duration>,
 }
 
-/// Looks at an answer. Its content is read only where it may say more than its status, and is still in it afterwards.
+/// Looks at an answer. One whose length is known and not too large is read whole, because half an answer is none; its content
+/// is still in it afterwards.
 pub(super) async fn look(response: Response, vendor: &Vendor) -> Result<Answer, reqwest::Error> {
     let replayed = response.headers().get("idempotent-replayed").is_some_and(|value| value == "true");
     let wait = retry_after(response.headers());
-    let (response, code) =
-        if may_have_code(&response) { with_code(response).await? } else { (response, None) };
+    let code = may_have_code(&response);
+    let (response, content) = if response.content_length().is_some_and(|length| length <= LARGEST_READ) {
+        read(response).await?
+    } else {
+        (response, Bytes::new())
+    };
+    let document = if code { serde_json::from_slice(&content).ok() } else { None };
     let meaning =
-        meaning(response.status(), response.headers(), code.as_ref(), replayed, wait.is_some(), vendor);
+        meaning(response.status(), response.headers(), document.as_ref(), replayed, wait.is_some(), vendor);
     Ok(Answer { response, meaning, replayed, wait })
 }
 
@@ -58,6 +69,8 @@ fn meaning(
     vendor: &Vendor,
 ) -> Meaning {
     let of_status = match status.as_u16() {
+        // Who asks again is refused before anybody looks whether it was carried out.
+        401 | 403 | 407 => Meaning::Refused,
         // Carried out or not, nobody can say.
         408 | 500 | 502 | 504 => Meaning::Again { in_doubt: true },
         // Refused before anything was done.
@@ -71,7 +84,9 @@ fn meaning(
     match headers.get("stripe-should-retry").filter(|_| vendor.should_retry).map(HeaderValue::as_bytes) {
         Some(b"false") => return Meaning::Final,
         Some(b"true") if status == StatusCode::CONFLICT => return Meaning::InProgress,
-        Some(b"true") if of_status == Meaning::Final => return Meaning::Again { in_doubt: false },
+        Some(b"true") if matches!(of_status, Meaning::Final | Meaning::Refused) => {
+            return Meaning::Again { in_doubt: false };
+        }
         _ => {}
     }
     // A stored error does not change.
@@ -129,15 +144,14 @@ fn may_have_code(response: &Response) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_json = kind.starts_with("application/json") || kind.starts_with("application/problem+json");
     let failed = response.status().is_client_error() || response.status().is_server_error();
-    failed && is_json && response.content_length().is_some_and(|length| length <= LARGEST)
+    failed && is_json && response.content_length().is_some_and(|length| length <= LARGEST_DOCUMENT)
 }
 
-async fn with_code(response: Response) -> Result<(Response, Option<Value>), reqwest::Error> {
+async fn read(response: Response) -> Result<(Response, Bytes), reqwest::Error> {
     let (status, version, url) = (response.status(), response.version(), response.url().clone());
     let (headers, extensions) = (response.headers().clone(), response.extensions().clone());
     let content = response.bytes().await?;
-    let document = serde_json::from_slice(&content).ok();
-    Ok((again(status, version, url, headers, extensions, content), document))
+    Ok((again(status, version, url, headers, extensions, content.clone()), content))
 }
 
 /// The response as it was, from its parts.

@@ -234,7 +234,7 @@ fn end(answer: Result<Answer>, key: Option<RequestKey>, tries: u32, in_doubt: bo
                     }));
                 }
                 (Meaning::Unknown, Some(key)) => return Err(unknown(key.clone(), Some(status), None)),
-                (Meaning::Again { .. } | Meaning::InProgress, Some(key)) if in_doubt => {
+                (Meaning::Again { .. } | Meaning::InProgress | Meaning::Refused, Some(key)) if in_doubt => {
                     return Err(unknown(key.clone(), Some(status), None));
                 }
                 _ => {}
@@ -265,7 +265,7 @@ impl Step {
             Ok(answer) if protected => match answer.meaning {
                 Meaning::Again { .. } => Self::Failed,
                 Meaning::InProgress => Self::Busy,
-                Meaning::Final | Meaning::Reused { .. } | Meaning::Unknown => Self::Done,
+                Meaning::Final | Meaning::Refused | Meaning::Reused { .. } | Meaning::Unknown => Self::Done,
             },
             Err(error) if never_arrived(error) || (protected && !is_the_callers(error)) => Self::Failed,
             _ => Self::Done,

@@ -23,7 +23,7 @@ async fn what_may_change_is_asked_again() {
     for status in [408, 425, 429, 500, 502, 503, 504] {
         assert_eq!(tries(Method::POST, Act::Answer(status, "", "")).await, 2, "{status}");
     }
-    for act in [Act::Reset, Act::Half] {
+    for act in [Act::Reset, Act::Half, Act::HalfContent] {
         assert_eq!(tries(Method::POST, act.clone()).await, 2, "{act:?}");
     }
 }
@@ -105,6 +105,15 @@ async fn giving_up_after_doubt_gives_the_key() {
         assert_eq!((*tries, server.seen().len()), (5, 5));
         assert_eq!(server.keys(), [key.as_str()]);
         assert!(!format!("{error:?} {error}").contains(key.as_str()));
+    }
+    // Who is refused afterwards knows no more than before.
+    for status in [401, 403, 407] {
+        let server = Server::doing([Act::Reset, Act::Answer(status, "", "")]).await;
+        let error = client().post(server.url()).send().await.unwrap_err();
+        assert!(
+            matches!(ClientError::of(&error), Some(ClientError::OutcomeUnknown { tries: 2, .. })),
+            "{status}"
+        );
     }
     // One doubt among refusals is doubt enough.
     let server = Server::doing([Act::Reset, Act::Answer(503, "", "")]).await;

@@ -18,6 +18,8 @@ pub(crate) enum Act {
     Reset,
     /// Answers with half of what it announces.
     Half,
+    /// Answers with half of the content that it announces.
+    HalfContent,
     /// Never answers.
     Hang,
 }
@@ -131,6 +133,9 @@ async fn serve(mut stream: TcpStream, act: Act, seen: Arc<Mutex<Vec<Seen>>>) {
         }
         Act::Half => {
             let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-le").await;
+        }
+        Act::HalfContent => {
+            let _ = stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 10\r\n\r\nhalf").await;
         }
         Act::Hang => std::future::pending().await,
     }
