@@ -197,16 +197,13 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let (answer, running) = (generated("__idempotent_answer"), generated("__idempotent_running"));
     let boxed = quote_spanned!(Span::mixed_site()=> #hidden::Boxed::pin(#async_move #block));
     let begin = of_output(hidden, "begin", output, 1, quote!(#call, #policy_reference));
-    let run = match checked.detached {
-        Some(keyword) => {
-            let body = called(path(hidden, "detachable", output, 1, keyword), boxed, keyword);
-            let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #body);
-            of_output(hidden, "run_detached", output, 2, arguments)
-        }
-        None => {
-            let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #boxed);
-            of_output(hidden, "run", output, 2, arguments)
-        }
+    let run = if let Some(keyword) = checked.detached {
+        let body = called(path(hidden, "detachable", output, 1, keyword), boxed, keyword);
+        let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #body);
+        of_output(hidden, "run_detached", output, 2, arguments)
+    } else {
+        let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #boxed);
+        of_output(hidden, "run", output, 2, arguments)
     };
     let reconciled = reconciled(checked, names, &policy_reference);
     // A result that borrows is found out where it is returned.

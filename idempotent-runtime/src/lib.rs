@@ -15,7 +15,6 @@ mod call;
 mod chance;
 mod codec;
 mod context;
-#[expect(clippy::missing_errors_doc, reason = "called by generated code only")]
 mod diagnostics;
 mod doctor;
 mod downstream;

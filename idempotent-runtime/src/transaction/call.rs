@@ -113,6 +113,9 @@ where
 }
 
 /// The first part of [`begin_in`], which knows no types: a message about one is not repeated where it is awaited.
+///
+/// # Errors
+/// Those that a call is refused with.
 pub async fn enter_in(
     mut prepared: Prepared,
     connection: &mut dyn TransactionConnection,
@@ -201,6 +204,9 @@ where
 }
 
 /// Records in the transaction what the body gave. With an error that is not what the caller gets.
+///
+/// # Errors
+/// When the transaction could not be completed.
 pub async fn record_in(
     running: RunningIn,
     ending: EndingIn,
