@@ -27,12 +27,19 @@ use crate::errors::Errors;
 use crate::function::Function;
 
 /// Documented where users find it: at `idempotent_runtime::idempotent`.
+#[cfg(not(fuzzing))]
 #[proc_macro_attribute]
 pub fn idempotent(
     attribute: proc_macro::TokenStream,
     item: proc_macro::TokenStream,
 ) -> proc_macro::TokenStream {
     expand_attribute(attribute.into(), item.into()).into()
+}
+
+/// As the attribute, for the fuzz targets: they compile this file as an ordinary crate.
+#[cfg(fuzzing)]
+pub fn expanded(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand_attribute(attribute, item)
 }
 
 fn expand_attribute(attribute: TokenStream, item: TokenStream) -> TokenStream {

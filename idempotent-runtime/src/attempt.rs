@@ -113,7 +113,7 @@ impl Attempt {
 
     /// Whether the key is known to be another attempt's, or the store has not confirmed the lease for its whole length.
     pub fn is_lost(&self) -> bool {
-        self.owned.as_ref().is_some_and(|owned| owned.lost.load(Ordering::Acquire))
+        self.owned.as_ref().is_some_and(|owned| owned.is_lost())
     }
 
     /// Ends when [`is_lost`](Self::is_lost) becomes true; never in a body that runs unprotected.
@@ -121,7 +121,7 @@ impl Attempt {
         let Some(owned) = &self.owned else { return std::future::pending().await };
         loop {
             let woken = owned.on_lost.notified();
-            if owned.lost.load(Ordering::Acquire) {
+            if owned.is_lost() {
                 return;
             }
             woken.await;
@@ -153,7 +153,9 @@ impl Owned {
             self.effects_begun.store(true, Ordering::Release);
             return Ok(());
         }
-        let asked = ask(core, core.settings.store_timeout, |store| store.begin_effects(key, *owner, *lease));
+        let asked = ask(core, "begin_effects", core.settings.store_timeout, |store| {
+            store.begin_effects(key, *owner, *lease)
+        });
         match asked.await {
             Ok(Write::Applied) => {
                 self.effects_begun.store(true, Ordering::Release);
@@ -198,6 +200,10 @@ impl Owned {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// Tells the body that the key may be another attempt's.

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::call::Call;
+use crate::meters::BackgroundTask;
 
 /// A future that owns all it needs, so that it can go on elsewhere.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -21,13 +22,23 @@ impl Background {
     /// Runs `work` on the current runtime. Without one it is dropped: correctness never rests on this.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
+            let task = BackgroundTask::begin();
+            let work = async move {
+                work.await;
+                task.end();
+            };
             self.0.spawn_on(work, &runtime);
         }
     }
 
     /// Counts a future that somebody else spawns.
     pub(crate) fn track<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        self.0.track_future(work)
+        let task = BackgroundTask::begin();
+        self.0.track_future(async move {
+            let output = work.await;
+            task.end();
+            output
+        })
     }
 
     /// How many are at work.

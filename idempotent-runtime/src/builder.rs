@@ -1,5 +1,6 @@
 //! Building a handle, and what can be wrong with its settings.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use crate::codec::Codec;
 use crate::idempotency::{Idempotency, ReplayInfo, Settings};
 use crate::key;
+use crate::policy::OnLost;
 use crate::prepared::SHORTEST;
 use crate::store::{Lease, Store};
 
@@ -32,6 +34,7 @@ impl Default for IdempotencyBuilder {
                 wait: None,
                 max_attempts: 10,
                 max_run: HOUR,
+                on_lost: OnLost::GoOn,
                 max_result_bytes: None,
                 store_timeout: Duration::from_secs(5),
                 record_patience: 10 * MINUTE,
@@ -46,8 +49,13 @@ impl Default for IdempotencyBuilder {
 
 impl IdempotencyBuilder {
     /// Where records are kept. Required. An `Arc<dyn Store>` is a store too.
+    ///
+    /// Handles that are given the same `Arc<dyn Store>` look at a key together when calls of several of them wait for it.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.store = Some(Arc::new(store));
+        let mut store = Some(store);
+        let any: &mut dyn Any = &mut store;
+        let shared = any.downcast_mut().and_then(Option::<Arc<dyn Store>>::take);
+        self.store = shared.or_else(|| store.map(|store| -> Arc<dyn Store> { Arc::new(store) }));
         self
     }
 
@@ -95,9 +103,16 @@ impl IdempotencyBuilder {
 
     /// How long the heartbeat renews the lease of a body that does not end. Default: 1 hour.
     ///
-    /// A body that runs longer keeps its key for one lease more, and may still complete if nobody has taken over.
+    /// A body that runs longer keeps its key for one lease more. Then its lease is [lost](crate::Attempt::is_lost), and it
+    /// may still complete if nobody has taken over.
     pub fn max_run(mut self, max_run: Duration) -> Self {
         self.settings.max_run = max_run;
+        self
+    }
+
+    /// What happens to a body whose lease is lost while it runs. Default: it goes on.
+    pub fn on_lost(mut self, policy: OnLost) -> Self {
+        self.settings.on_lost = policy;
         self
     }
 

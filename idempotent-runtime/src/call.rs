@@ -13,8 +13,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ use crate::events;
 use crate::fingerprint::Fingerprint;
 use crate::idempotency::{Core, Idempotency};
 use crate::key::RecordKey;
-use crate::policy::OnCrash;
+use crate::meters::{StoreCall, Wait};
+use crate::policy::{OnCrash, OnLost};
 use crate::replay::Replay;
 use crate::reservation::{Reservation, give_back};
 use crate::store::{
@@ -42,14 +43,19 @@ use crate::waiting::{self, News};
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) core: Arc<Core>,
+    /// When its arguments were looked at.
+    pub(crate) started: Instant,
     pub(crate) key: RecordKey,
     pub(crate) fingerprint: Fingerprint,
     /// The token of this call's attempt. One call makes at most one attempt.
     pub(crate) owner: OwnerToken,
     pub(crate) lease: Lease,
     pub(crate) ttl: Duration,
+    /// Another time for this one result, where the body has said so.
+    pub(crate) own_ttl: OnceLock<Duration>,
     pub(crate) wait: Option<Duration>,
     pub(crate) on_crash: OnCrash,
+    pub(crate) on_lost: OnLost,
     pub(crate) take_over: TakeOver,
     pub(crate) version: u32,
     /// Whether it is made in a transaction of the caller's.
@@ -179,7 +185,10 @@ enum Answer {
 fn reserve_at_once(call: &Arc<Call>) -> Option<Result<Answer, Error>> {
     let store = call.core.store.as_deref()?.immediate()?;
     let asked_at = Instant::now();
-    match store.reserve(&call.request()) {
+    let asked = StoreCall::begin("reserve");
+    let answer = store.reserve(&call.request());
+    asked.answered(&answer);
+    match answer {
         Err(error) if error.is_transient() => None,
         Err(error) => Some(Err(call.store_error(error))),
         Ok(reserved) => Some(Ok(reserved_at(asked_at, call, reserved))),
@@ -198,12 +207,12 @@ async fn reserve(call: Arc<Call>) -> Result<Answer, Error> {
         Store::reserve(store, request)
     };
     let mut asked_at = Instant::now();
-    let mut answer = ask(core, core.settings.store_timeout, reserve).await;
+    let mut answer = ask(core, "reserve", core.settings.store_timeout, reserve).await;
     if matches!(answer, Ok(Reserved::Granted(_))) && asked_at.elapsed() >= call.lease.duration {
         // The answer came too late to rely on: somebody may have taken over meanwhile. Asked again with the same token,
         // the store gives a fresh lease, or tells.
         asked_at = Instant::now();
-        answer = ask(core, core.settings.store_timeout, reserve).await;
+        answer = ask(core, "reserve", core.settings.store_timeout, reserve).await;
     }
     match answer {
         Ok(reserved) => Ok(reserved_at(asked_at, &call, reserved)),
@@ -269,7 +278,15 @@ async fn changed(call: &Arc<Call>, deadline: &mut Option<Instant>) -> Result<Opt
     let (Some(wait), Ok(_)) = (call.wait, Handle::try_current()) else { return Ok(None) };
     let deadline = *deadline.get_or_insert_with(|| after(wait));
     let news = waiting::news(&call.core, &call.key);
-    match tokio::time::timeout_at(deadline, news).await {
+    let waiting = Wait::begin(call.key.operation());
+    let news = tokio::time::timeout_at(deadline, news).await;
+    waiting.over(match &news {
+        Ok(Ok(News::Settled(_))) => "settled",
+        Ok(Ok(News::Free)) => "free",
+        Ok(Err(_)) => "store-error",
+        Err(_) => "too-long",
+    });
+    match news {
         Ok(Ok(news)) => Ok(Some(news)),
         Ok(Err(error)) => Err(Error::Store { operation: call.key.operation().clone(), source: error }),
         Err(_) => Ok(None),
@@ -281,12 +298,20 @@ impl Call {
     pub(crate) fn is_inside_itself(&self) -> bool {
         let mut outer = self.caller.attempt.as_ref().and_then(Attempt::nearest);
         while let Some(attempt) = outer {
-            if attempt.call.core.id == self.core.id && attempt.call.key.as_str() == self.key.as_str() {
+            if attempt.call.core.shares_store_with(&self.core)
+                && attempt.call.key.as_str() == self.key.as_str()
+            {
                 return true;
             }
             outer = attempt.call.caller.attempt.as_ref().and_then(Attempt::nearest);
         }
         false
+    }
+
+    /// The result of this call is kept for another time than those of others.
+    #[cfg(feature = "http")]
+    pub(crate) fn keep_for(&self, ttl: Duration) {
+        let _ = self.own_ttl.set(ttl.max(crate::prepared::SHORTEST));
     }
 
     /// What the store is asked for.
@@ -317,6 +342,7 @@ pub(crate) fn release(call: &Arc<Call>, how: Release) -> BoxFuture<Result<crate:
     let call = Arc::clone(call);
     Box::pin(async move {
         let core = &*call.core;
-        ask(core, core.settings.record_patience, |store| store.release(&call.key, call.owner, how)).await
+        ask(core, "release", core.settings.record_patience, |store| store.release(&call.key, call.owner, how))
+            .await
     })
 }

@@ -15,17 +15,23 @@ pub(crate) fn key(record: &str, purpose: &str) -> String {
     let digest: [u8; 32] = hash.finalize().into();
     let mut bytes = [0; 16];
     bytes.copy_from_slice(digest.split_at(16).0);
-    uuid(bytes)
+    uuid(bytes, 8)
 }
 
 /// A key that nobody has.
 pub(crate) fn random() -> String {
-    uuid(rand::random())
+    uuid(rand::random(), 8)
 }
 
-/// The form of a UUID of version 8 (RFC 9562, section 5.8), whose other bits are free.
-fn uuid(bytes: [u8; 16]) -> String {
-    let bits = u128::from_be_bytes(bytes) & !(0xF << 76) & !(0b11 << 62) | (8 << 76) | (0b10 << 62);
+/// A UUID of random bits.
+#[cfg(feature = "client")]
+pub(crate) fn uuid_v4() -> String {
+    uuid(rand::random(), 4)
+}
+
+/// The form of a UUID (RFC 9562) of this version. In version 8 (section 5.8) all other bits are free, in version 4 random.
+fn uuid(bytes: [u8; 16], version: u128) -> String {
+    let bits = u128::from_be_bytes(bytes) & !(0xF << 76) & !(0b11 << 62) | (version << 76) | (0b10 << 62);
     let mut text = String::with_capacity(36);
     // Writing to a string cannot fail.
     let _ = write!(text, "{bits:032x}");

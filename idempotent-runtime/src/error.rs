@@ -10,7 +10,8 @@ use crate::store::{StateName, StoreError};
 /// Why an idempotent call did not give a result.
 ///
 /// None of these says that the body failed: a body's own error is given to its caller as it is. Every variant but
-/// [`Store`](Self::Store) tells what is known about the key, and for all of them **this call has not run the body**.
+/// [`Store`](Self::Store) tells what is known about the key, and for all of them but
+/// [`LeaseLost`](Self::LeaseLost) **this call has not run the body**.
 ///
 /// No argument value, key or stored result is in an error, neither in `Display` nor in `Debug`.
 #[derive(Clone, Debug)]
@@ -92,7 +93,8 @@ pub enum Error {
     },
     /// [`attempt`](crate::attempt) was asked for outside a body.
     NoAttempt,
-    /// The attempt does not own its key any more, so nothing may be written in its name.
+    /// The attempt does not own its key any more, so nothing may be written in its name. Given inside the body, and to the
+    /// caller of a body that [`OnLost::Cancel`](crate::OnLost::Cancel) has dropped, which may have begun to act.
     LeaseLost {
         /// The operation that was called.
         operation: OperationName,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use crate::asking::bounded;
 use crate::attempt::Owned;
 use crate::events;
 use crate::store::Write;
@@ -45,26 +46,36 @@ async fn beat(attempt: Arc<Owned>) {
         sleep_until(next).await;
         let asked_at = Instant::now();
         if asked_at > next + interval {
-            events::renewal_late(call, asked_at - next);
+            events::renewal_late(call, attempt.number, asked_at - next);
         }
-        match timeout(interval, store.renew(&call.key, call.owner, call.lease)).await {
-            Ok(Ok(Write::Applied)) => {
+        match bounded(store, "renew", interval, store.renew(&call.key, call.owner, call.lease)).await {
+            Ok(Write::Applied) => {
                 confirmed_at = asked_at;
                 next = asked_at + interval;
             }
             // The end of the body is being recorded, and is recorded.
-            Ok(Ok(Write::Lost)) if attempt.has_ended() => return,
-            Ok(Ok(Write::Lost)) => {
-                events::lease_lost(call);
+            Ok(Write::Lost) if attempt.has_ended() => return,
+            Ok(Write::Lost) => {
+                events::lease_lost(call, attempt.number);
                 return attempt.lose();
             }
-            Ok(Err(_)) | Err(_) => {
+            Err(_) => {
                 if confirmed_at.elapsed() >= call.lease.duration {
-                    attempt.lose();
+                    lose_unconfirmed(&attempt);
                 }
                 next = Instant::now() + interval / 4;
             }
         }
     }
-    events::max_run_over(call);
+    events::max_run_over(call, attempt.number);
+    sleep_until(confirmed_at + call.lease.duration.min(LONGEST_INTERVAL)).await;
+    lose_unconfirmed(&attempt);
+}
+
+/// Nobody may have taken over yet, but from now on somebody can.
+fn lose_unconfirmed(attempt: &Owned) {
+    if !attempt.is_lost() && !attempt.has_ended() {
+        events::lease_unconfirmed(&attempt.call, attempt.number);
+        attempt.lose();
+    }
 }

@@ -12,7 +12,9 @@ use crate::builder::{ConfigError, IdempotencyBuilder};
 use crate::codec::Codec;
 use crate::context::Context;
 use crate::key::{OperationName, RecordKey};
+use crate::meters::describe_metrics;
 use crate::operation::Operation;
+use crate::policy::OnLost;
 use crate::store::{Lease, Store};
 use crate::stores::ConnectError;
 use crate::waiting::Waiting;
@@ -49,7 +51,8 @@ pub(crate) struct Core {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) settings: Settings,
     pub(crate) background: Background,
-    pub(crate) waiting: Waiting,
+    /// `None` without a store.
+    pub(crate) waiting: Option<Arc<Waiting>>,
     claims: Mutex<HashMap<&'static str, Claim>>,
     warned: AtomicBool,
 }
@@ -70,6 +73,7 @@ pub(crate) struct Settings {
     pub(crate) wait: Option<Duration>,
     pub(crate) max_attempts: u32,
     pub(crate) max_run: Duration,
+    pub(crate) on_lost: OnLost,
     pub(crate) max_result_bytes: Option<usize>,
     pub(crate) store_timeout: Duration,
     pub(crate) record_patience: Duration,
@@ -127,13 +131,14 @@ impl Idempotency {
     }
 
     pub(crate) fn from_parts(store: Option<Arc<dyn Store>>, settings: Settings) -> Self {
+        describe_metrics();
         Self {
             core: Arc::new(Core {
                 id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+                waiting: store.as_ref().map(Waiting::at),
                 store,
                 settings,
                 background: Background::default(),
-                waiting: Waiting::default(),
                 claims: Mutex::default(),
                 warned: AtomicBool::new(false),
             }),
@@ -191,6 +196,14 @@ impl Core {
     pub(crate) fn claim(&self, name: &'static str, by: Claim) -> bool {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         *claims.entry(name).or_insert(by) == by
+    }
+
+    /// Whether both keep their records in the same store, as far as that can be seen from here.
+    pub(crate) fn shares_store_with(&self, other: &Self) -> bool {
+        match (&self.waiting, &other.waiting) {
+            (Some(waiting), Some(other)) => Arc::ptr_eq(waiting, other),
+            _ => false,
+        }
     }
 
     /// `true` the first time.

@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "client")]
+pub mod client;
 pub mod fingerprint;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod key;
 pub mod store;
 pub mod stores;
@@ -23,6 +27,7 @@ mod events;
 mod heartbeat;
 mod idempotency;
 mod immediate;
+mod meters;
 mod on_error;
 mod operation;
 mod outcome;
@@ -51,10 +56,12 @@ pub use idempotency::{Idempotency, ReplayInfo};
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/attribute.md")]
 pub use idempotent_macros::idempotent;
+#[cfg(feature = "metrics")]
+pub use meters::describe_metrics;
 pub use on_error::{Decision, ErrorPolicy};
 pub use operation::{Operation, OperationCall};
 pub use outcome::{Outcome, Unrecorded};
-pub use policy::{OnCrash, OnError, OnMissingKey, Unstored};
+pub use policy::{OnCrash, OnError, OnLost, OnMissingKey, Unstored};
 pub use purge::Purging;
 pub use reconcile::Reconciled;
 pub use steps::step;

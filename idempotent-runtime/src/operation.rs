@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::idempotency::Idempotency;
 use crate::key::OperationName;
 use crate::on_error::{Decide, Decision, ErrorPolicy, Refuse, Replay, Retry, decide};
-use crate::policy::{OnCrash, OnMissingKey};
+use crate::policy::{OnCrash, OnLost, OnMissingKey};
 use crate::prepared::{Policies, Prepared};
 use crate::reconcile::{Finding, Reconciled, reconcile};
 use crate::shim::{Begun, Fallible, begin, run};
@@ -97,6 +97,12 @@ impl<P> Operation<P> {
     /// What happens after an attempt that gave no answer.
     pub fn on_crash(mut self, policy: OnCrash) -> Self {
         self.policies.on_crash = policy;
+        self
+    }
+
+    /// What happens to a body whose lease is lost while it runs. Default: the handle's.
+    pub fn on_lost(mut self, policy: OnLost) -> Self {
+        self.policies.on_lost = Some(policy);
         self
     }
 

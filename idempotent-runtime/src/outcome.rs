@@ -14,6 +14,21 @@ pub enum Outcome {
     Unprotected,
 }
 
+impl Outcome {
+    /// As it stands in events and metrics: lower case, words joined by hyphens.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Executed => "executed",
+            Self::Replayed => "replayed",
+            Self::Unrecorded(Unrecorded::StoreFailed) => "unrecorded-store-failed",
+            Self::Unrecorded(Unrecorded::LeaseLost) => "unrecorded-lease-lost",
+            Self::Unrecorded(Unrecorded::TooLarge) => "unrecorded-too-large",
+            Self::Unrecorded(Unrecorded::NotSerializable) => "unrecorded-not-serializable",
+            Self::Unprotected => "unprotected",
+        }
+    }
+}
+
 /// Why a body's own result is not what its record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

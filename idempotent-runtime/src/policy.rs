@@ -26,6 +26,24 @@ impl From<OnCrash> for TakeOver {
     }
 }
 
+/// What happens to a body whose [lease is lost](crate::Attempt::is_lost) while it runs: another attempt has its key, or the
+/// store has not confirmed it for a whole lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnLost {
+    /// The body goes on, and its caller gets what it gives. The body can ask, or wait for
+    /// [`Attempt::lost`](crate::Attempt::lost), and stop by itself where stopping is safe.
+    #[default]
+    GoOn,
+    /// The body's future is dropped where it waits, and its caller gets [`LeaseLost`](crate::Error::LeaseLost). The record
+    /// is left as it is.
+    ///
+    /// What the body has done stays done, and what it would have done next, another attempt may do. It can only be dropped
+    /// where it waits: one that blocks its thread goes on. In a call in a transaction of the caller's there is no lease
+    /// to lose, and a handler behind the HTTP layer goes on.
+    Cancel,
+}
+
 /// What happens when a key part is null or empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

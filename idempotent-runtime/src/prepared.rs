@@ -1,11 +1,12 @@
 //! A call before it begins: key and fingerprint are taken here, where the body cannot change its arguments yet.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::attempt::Attempt;
 use crate::background::Background;
@@ -16,7 +17,8 @@ use crate::events;
 use crate::fingerprint::{Fingerprint, Fingerprinter, Skip};
 use crate::idempotency::{Core, Idempotency};
 use crate::key::{self, KeyParts, OperationName, RecordKey};
-use crate::policy::{OnCrash, OnMissingKey};
+use crate::outcome::Outcome;
+use crate::policy::{OnCrash, OnLost, OnMissingKey};
 use crate::shim::Site;
 use crate::store::{Lease, OwnerToken, TakeOver};
 use crate::transaction;
@@ -30,6 +32,7 @@ pub(crate) struct Policies {
     pub(crate) version: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) on_lost: Option<OnLost>,
     /// Whether the application is asked before a second run.
     pub(crate) reconciles: bool,
     /// Whether the call is made in a transaction of the caller's.
@@ -44,6 +47,7 @@ impl Policies {
         version: 1,
         on_crash: OnCrash::Refuse,
         on_missing_key: OnMissingKey::Error,
+        on_lost: None,
         reconciles: false,
         in_transaction: false,
     };
@@ -77,7 +81,27 @@ struct Parts {
 /// A call that is ready to begin.
 pub(crate) enum Ready {
     Protected(Arc<Call>),
-    Unprotected { context: Context, slot: Option<Arc<Slot>>, background: Background },
+    Unprotected(Unprotected),
+}
+
+/// What is known of a call whose body runs unprotected.
+#[derive(Debug)]
+pub(crate) struct Unprotected {
+    pub(crate) context: Context,
+    pub(crate) slot: Option<Arc<Slot>>,
+    pub(crate) background: Background,
+    pub(crate) operation: OperationName,
+    pub(crate) started: Instant,
+}
+
+impl Unprotected {
+    /// Notes that the body has ended.
+    pub(crate) fn ended(&self) {
+        if let Some(slot) = &self.slot {
+            slot.set(Outcome::Unprotected);
+        }
+        events::ended_unprotected(&self.operation, self.started);
+    }
 }
 
 /// What makes a call the same as another.
@@ -148,8 +172,8 @@ impl Prepared {
     }
 
     /// The call, made in the running task.
-    pub(crate) fn ready(self) -> Result<Ready, Error> {
-        self.0.ready()
+    pub(crate) fn ready(self, started: Instant) -> Result<Ready, Error> {
+        self.0.ready(started)
     }
 
     /// The key under which the store keeps the call's record.
@@ -159,7 +183,7 @@ impl Prepared {
 }
 
 impl Parts {
-    fn ready(mut self: Box<Self>) -> Result<Ready, Error> {
+    fn ready(mut self: Box<Self>, started: Instant) -> Result<Ready, Error> {
         let mut caller = Context::current();
         // The first call directly inside `with_outcome` takes the slot; its body does not see it.
         let slot = caller.slot.take().filter(|slot| slot.claim());
@@ -177,8 +201,7 @@ impl Parts {
             if core.warn_once() {
                 events::unprotected(&operation, "its `Idempotency` handle is disabled");
             }
-            let background = core.background.clone();
-            return Ok(Ready::Unprotected { context: unprotected(caller), slot, background });
+            return Ok(unprotected(&core, caller, slot, operation, started));
         }
         let on_missing_key = self.policies.on_missing_key;
         let (policies, identity) = (self.policies, self.identify(&core)?);
@@ -189,23 +212,26 @@ impl Parts {
                     OnMissingKey::Error => Err(Error::MissingKey { operation, part }),
                     OnMissingKey::Run => {
                         events::unprotected(&operation, "its key is missing");
-                        let background = core.background.clone();
-                        Ok(Ready::Unprotected { context: unprotected(caller), slot, background })
+                        Ok(unprotected(&core, caller, slot, operation, started))
                     }
                 };
             }
         };
-        let Policies { ttl, lease, wait, version, on_crash, reconciles, in_transaction, .. } = policies;
+        let Policies { ttl, lease, wait, version, on_crash, on_lost, reconciles, in_transaction, .. } =
+            policies;
         let defaults = &core.settings;
         Ok(Ready::Protected(Arc::new(Call {
+            started,
             key,
             fingerprint,
             owner: OwnerToken::random(),
             lease: Lease { duration: lease.unwrap_or(defaults.lease.duration), ..defaults.lease },
             ttl: ttl.unwrap_or(defaults.ttl),
+            own_ttl: OnceLock::new(),
             wait: wait.or(defaults.wait).or(in_transaction.then_some(transaction::WAIT)),
             in_transaction,
             on_crash,
+            on_lost: on_lost.unwrap_or(defaults.on_lost),
             take_over: if reconciles { TakeOver::Always } else { on_crash.into() },
             version,
             caller,
@@ -283,9 +309,17 @@ impl Parts {
     }
 }
 
-/// The context of a body that runs unprotected.
-fn unprotected(caller: Context) -> Context {
-    Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller }
+/// A call whose body runs unprotected.
+fn unprotected(
+    core: &Core,
+    caller: Context,
+    slot: Option<Arc<Slot>>,
+    operation: OperationName,
+    started: Instant,
+) -> Ready {
+    let context = Context { attempt: Some(Attempt::unprotected_in(caller.attempt.as_ref())), ..caller };
+    let background = core.background.clone();
+    Ready::Unprotected(Unprotected { context, slot, background, operation, started })
 }
 
 impl fmt::Debug for Prepared {

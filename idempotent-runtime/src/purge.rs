@@ -8,7 +8,9 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::events;
 use crate::idempotency::Idempotency;
+use crate::meters::StoreCall;
 use crate::store::Store;
 
 /// So many records are asked to be purged at once; a store that holds a lock for that holds it shortly.
@@ -77,7 +79,8 @@ async fn purge_again_and_again(store: Arc<dyn Store>, interval: Duration) {
         sleep(interval.mul_f64(rand::random_range(0.9..1.1))).await;
         let mut purged = 0_usize;
         loop {
-            match timeout(PATIENCE, store.purge(BATCH)).await {
+            let asked = StoreCall::begin("purge");
+            match timeout(PATIENCE, store.purge(BATCH)).await.inspect(|answer| asked.answered(answer)) {
                 Ok(Ok(batch)) => {
                     purged = purged.saturating_add(batch);
                     if batch < BATCH {
@@ -86,18 +89,17 @@ async fn purge_again_and_again(store: Arc<dyn Store>, interval: Duration) {
                     sleep(BREATH).await;
                 }
                 Ok(Err(error)) => {
-                    let error: &(dyn std::error::Error + 'static) = &error;
-                    tracing::warn!(target: "idempotent", error, "expired records could not be purged");
+                    events::not_purged(&error);
                     break;
                 }
                 Err(_) => {
-                    tracing::warn!(target: "idempotent", "expired records could not be purged in time");
+                    events::not_purged_in_time();
                     break;
                 }
             }
         }
         if purged > 0 {
-            tracing::debug!(target: "idempotent", purged, "expired records are purged");
+            events::purged(purged);
         }
     }
 }

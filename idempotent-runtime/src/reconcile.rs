@@ -36,7 +36,7 @@ impl Running {
     pub fn is_after_another(&self) -> bool {
         match &self.0 {
             Right::Protected(reservation) => reservation.attempt().number > 1,
-            Right::Unprotected { .. } => false,
+            Right::Unprotected(_) => false,
         }
     }
 }
@@ -79,7 +79,11 @@ where
         asked: Box::pin(asked),
         unknown: |error| R::from_result(Err(error.into())),
         ending: |reservation, policy, answer| {
-            ending_or_panic(reservation.attempt(), policy, answer.as_result())
+            match ending_or_panic(reservation.attempt(), policy, answer.as_result()) {
+                // What is given is the result of the earlier attempt.
+                Ending::Settle(settled, Outcome::Executed) => Ending::Settle(settled, Outcome::Replayed),
+                ending => ending,
+            }
         },
         done: None,
     }
@@ -122,7 +126,7 @@ impl<R, P, A: Future<Output = Finding<R>>> Future for Reconciling<'_, R, P, A> {
                 Finding::Unknown => return Poll::Ready(Begun::Answer((this.unknown)(running.unknown()))),
                 Finding::Failed(answer) => return Poll::Ready(Begun::Answer(answer)),
                 Finding::Done(answer) => match running.0 {
-                    Right::Unprotected { .. } => return Poll::Ready(Begun::Answer(answer)),
+                    Right::Unprotected(_) => return Poll::Ready(Begun::Answer(answer)),
                     Right::Protected(reservation) => {
                         let ending = (this.ending)(&reservation, this.on_error, &answer);
                         let slot = reservation.attempt().call.slot.clone();
@@ -135,8 +139,7 @@ impl<R, P, A: Future<Output = Finding<R>>> Future for Reconciling<'_, R, P, A> {
         let Some(done) = &mut this.done else { return Poll::Pending };
         let outcome = ready!(Pin::new(&mut done.recording).poll(cx));
         if let Some(slot) = &done.slot {
-            // What is given is the result of the earlier attempt.
-            slot.set(if outcome == Outcome::Executed { Outcome::Replayed } else { outcome });
+            slot.set(outcome);
         }
         this.done.take().map_or(Poll::Pending, |done| Poll::Ready(Begun::Answer(done.answer)))
     }

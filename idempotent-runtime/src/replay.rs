@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::call::Call;
 use crate::error::Error;
 use crate::events;
@@ -24,6 +26,11 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn new(call: &Arc<Call>, attempt: u32, stored: Stored, failed: bool) -> Self {
         Self { call: Arc::clone(call), attempt, stored, failed }
+    }
+
+    /// When the call began that it is for.
+    pub(crate) fn started(&self) -> Instant {
+        self.call.started
     }
 
     /// The serialized result, if it is of the version that this program expects.

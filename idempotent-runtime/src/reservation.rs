@@ -1,6 +1,6 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -12,13 +12,16 @@ use tokio::time::{Sleep, sleep};
 
 use crate::asking::{ask, poll_once};
 use crate::attempt::{Attempt, Owned};
-use crate::background::Handoff;
+use crate::background::{BoxFuture, Handoff};
 use crate::call::{Call, release};
 use crate::context;
+use crate::error::Error;
 use crate::events;
 use crate::heartbeat::Heartbeat;
+use crate::meters::{self, StoreCall};
 use crate::outcome::{Outcome, Unrecorded};
-use crate::store::{Release, Settled, StoreError, StoreErrorKind, StoreResult, Write};
+use crate::policy::OnLost;
+use crate::store::{Release, Settled, StoreResult, Write};
 
 /// How many tasks a handle may have in the background before it gives no more keys back.
 const MOST_IN_BACKGROUND: usize = 10_000;
@@ -32,6 +35,7 @@ pub(crate) struct Reservation {
     attempt: Arc<Owned>,
     phase: Phase,
     heartbeat: Option<Heartbeat>,
+    body: meters::Body,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +56,12 @@ pub(crate) enum Ending {
 
 impl Reservation {
     pub(crate) fn new(attempt: Owned) -> Self {
-        Self { attempt: Arc::new(attempt), phase: Phase::Reserved, heartbeat: None }
+        Self {
+            attempt: Arc::new(attempt),
+            phase: Phase::Reserved,
+            heartbeat: None,
+            body: meters::Body::new(),
+        }
     }
 
     pub(crate) fn attempt(&self) -> &Arc<Owned> {
@@ -71,6 +80,7 @@ impl Reservation {
     /// Notes that the body is about to be polled.
     pub(crate) fn polling(&mut self) {
         self.phase = Phase::Running;
+        self.body.polling();
         self.attempt.polling();
     }
 
@@ -81,8 +91,30 @@ impl Reservation {
         }
     }
 
+    /// What ends when the lease is lost, for a body that is to be dropped then.
+    pub(crate) fn loss(&self) -> Option<BoxFuture<()>> {
+        if self.attempt.call.on_lost == OnLost::GoOn {
+            return None;
+        }
+        let attempt = Attempt::of(&self.attempt);
+        Some(Box::pin(async move { attempt.lost().await }))
+    }
+
+    /// Ends without a word to the store: what stands there may be another attempt's. Gives the caller's error.
+    pub(crate) fn cancel(mut self) -> Error {
+        let call = Arc::clone(&self.attempt.call);
+        self.body.over(call.key.operation(), "cancelled");
+        self.phase = Phase::Ended;
+        self.attempt.end();
+        events::cancelled(&call, self.attempt.number);
+        Error::LeaseLost { operation: call.key.operation().clone() }
+    }
+
     /// Records the end of the body.
     pub(crate) fn end(mut self, ending: Ending) -> Recording {
+        if self.phase == Phase::Running {
+            self.body.over(self.attempt.call.key.operation(), "ended");
+        }
         self.phase = Phase::Ended;
         self.attempt.end();
         let heartbeat = self.heartbeat.take();
@@ -132,10 +164,13 @@ impl Drop for Reservation {
         let call = &self.attempt.call;
         let how = match self.phase {
             Phase::Ended => return,
-            Phase::Running => Release::Abandon,
+            Phase::Running => {
+                self.body.over(call.key.operation(), "dropped");
+                Release::Abandon
+            }
             Phase::Reserved => Release::Unused,
         };
-        events::dropped(call, how);
+        events::dropped(call, self.attempt.number, how);
         give_back(call, how);
     }
 }
@@ -162,7 +197,10 @@ fn record_at_once(attempt: &Owned, ending: &Ending) -> Option<Outcome> {
     let Ending::Settle(settled, outcome) = ending else { return None };
     let keep = call.keeps(settled);
     let write = || store.complete(&call.key, call.owner, settled, keep);
-    let written = catch_unwind(AssertUnwindSafe(write)).ok()?.ok()?;
+    let asked = StoreCall::begin("complete");
+    let written = catch_unwind(AssertUnwindSafe(write)).ok()?;
+    asked.answered(&written);
+    let written = written.ok()?;
     Some(recorded(attempt, Ok(written), *outcome))
 }
 
@@ -171,13 +209,6 @@ fn record_at_once(attempt: &Owned, ending: &Ending) -> Option<Outcome> {
 async fn record(attempt: Arc<Owned>, ending: Ending, mut heartbeat: Option<Heartbeat>) -> Outcome {
     let call = &attempt.call;
     let mut writing = pin!(write(call, ending));
-    // A panic of the store is an error of the store: the body has run, and its value is its caller's all the same.
-    let mut writing = poll_fn(|cx| {
-        catch_unwind(AssertUnwindSafe(|| writing.as_mut().poll(cx))).unwrap_or_else(|_| {
-            let error = StoreError::new("store", StoreErrorKind::Refused, "it panicked");
-            Poll::Ready((Err(error), Outcome::Executed))
-        })
-    });
     let (written, outcome) = match poll_once(&mut writing).await {
         Poll::Ready(written) => written,
         Poll::Pending => {
@@ -196,7 +227,7 @@ fn recorded(attempt: &Owned, written: StoreResult<Write>, outcome: Outcome) -> O
         Ok(Write::Applied) => outcome,
         Ok(Write::Lost) => Outcome::Unrecorded(Unrecorded::LeaseLost),
         Err(error) => {
-            events::not_recorded(call, &error);
+            events::not_recorded(call, attempt.number, &error);
             Outcome::Unrecorded(Unrecorded::StoreFailed)
         }
     };
@@ -222,8 +253,10 @@ async fn write(call: &Arc<Call>, ending: Ending) -> (StoreResult<Write>, Outcome
 async fn complete(call: &Call, settled: &Settled) -> StoreResult<Write> {
     let core = &*call.core;
     let keep = call.keeps(settled);
-    ask(core, core.settings.record_patience, |store| store.complete(&call.key, call.owner, settled, keep))
-        .await
+    ask(core, "complete", core.settings.record_patience, |store| {
+        store.complete(&call.key, call.owner, settled, keep)
+    })
+    .await
 }
 
 impl Call {
@@ -231,7 +264,7 @@ impl Call {
     fn keeps(&self, settled: &Settled) -> Duration {
         match settled {
             Settled::Unknown => self.lease.unknown_ttl,
-            _ => self.ttl,
+            _ => self.own_ttl.get().copied().unwrap_or(self.ttl),
         }
     }
 }

@@ -11,12 +11,13 @@ use std::task::{Context as TaskContext, Poll, ready};
 use serde::Serialize;
 
 use crate::attempt::{Attempt, Owned};
-use crate::background::Background;
+use crate::background::{Background, BoxFuture};
 use crate::context::{Context, Slot};
 use crate::error::Error;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnError;
+use crate::prepared::Unprotected;
 use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
 use crate::shim::{Fallible, refused};
@@ -30,11 +31,7 @@ pub struct Running(pub(crate) Right);
 pub(crate) enum Right {
     Protected(Reservation),
     /// By a disabled handle, or without a key where that is allowed.
-    Unprotected {
-        context: Context,
-        slot: Option<Arc<Slot>>,
-        background: Background,
-    },
+    Unprotected(Unprotected),
 }
 
 impl Running {
@@ -42,7 +39,7 @@ impl Running {
     pub(crate) fn attempt(&self) -> Attempt {
         match &self.0 {
             Right::Protected(reservation) => Attempt::of(reservation.attempt()),
-            Right::Unprotected { .. } => Attempt::UNPROTECTED,
+            Right::Unprotected(_) => Attempt::UNPROTECTED,
         }
     }
 
@@ -50,14 +47,22 @@ impl Running {
     pub(crate) fn background(&self) -> Background {
         match &self.0 {
             Right::Protected(reservation) => reservation.attempt().call.core.background.clone(),
-            Right::Unprotected { background, .. } => background.clone(),
+            Right::Unprotected(unprotected) => unprotected.background.clone(),
+        }
+    }
+
+    /// What ends when the body is to be dropped, if ever.
+    fn loss(&self) -> Option<BoxFuture<()>> {
+        match &self.0 {
+            Right::Protected(reservation) => reservation.loss(),
+            Right::Unprotected(_) => None,
         }
     }
 
     fn body_context(&self) -> Context {
         match &self.0 {
             Right::Protected(reservation) => reservation.body_context(),
-            Right::Unprotected { context, .. } => context.clone(),
+            Right::Unprotected(unprotected) => unprotected.context.clone(),
         }
     }
 }
@@ -66,24 +71,40 @@ impl Running {
 ///
 /// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
 /// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
-pub struct Run<R, P, F: ?Sized> {
-    recorded: Recorded<R, P>,
-    // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
-    body: Pin<Box<F>>,
+pub enum Run<R, P, F> {
+    /// Until there is an answer.
+    #[doc(hidden)]
+    AtWork {
+        recorded: Recorded<R, P>,
+        // Last, so that the compiler has looked at all the rest before it follows the body into the next call.
+        body: Pin<Box<F>>,
+    },
+    /// The body was dropped before its end.
+    #[doc(hidden)]
+    Dropped,
 }
 
 // Nothing in it is pinned but by its box.
-impl<R, P, F: ?Sized> Unpin for Run<R, P, F> {}
+impl<R, P, F> Unpin for Run<R, P, F> {}
 
 /// All of it but the body, so that functions of the same types share what is compiled for it.
-struct Recorded<R, P> {
+pub struct Recorded<R, P> {
     stage: Stage,
     context: Context,
     policy: P,
-    /// Knows how the result is written down, so that to be awaited asks nothing of its type.
-    ending: fn(&Reservation, &P, &R) -> Ending,
+    ends: Ends<R, P>,
+    /// What ends when it is to be dropped.
+    loss: Option<BoxFuture<()>>,
     /// What the body gave. It stays here until it is the caller's.
     answer: Option<R>,
+}
+
+/// What is done with a result, so that to be awaited asks nothing of its type.
+pub(crate) struct Ends<R, P> {
+    /// How it is written down.
+    pub(crate) ending: fn(&Reservation, &P, &R) -> Ending,
+    /// What the caller gets when the body is dropped before its end.
+    pub(crate) refuse: fn(&P, Error) -> R,
 }
 
 enum Stage {
@@ -95,33 +116,49 @@ enum Stage {
 /// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
 pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Serialize>,
+    R: Fallible<Ok: Serialize, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
-    F: Future<Output = R> + ?Sized,
+    F: Future<Output = R>,
 {
-    Run { body, recorded: recorded(running, policy) }
+    Run::AtWork { body, recorded: recorded(running, policy) }
 }
 
-fn recorded<R: Fallible<Ok: Serialize>, P: ErrorPolicy<R::Err>>(
-    running: Running,
-    policy: P,
-) -> Recorded<R, P> {
-    Recorded {
-        context: running.body_context(),
-        policy,
-        ending: |reservation, policy, answer| {
+fn recorded<R, P>(running: Running, policy: P) -> Recorded<R, P>
+where
+    R: Fallible<Ok: Serialize, Err: From<Error>>,
+    P: ErrorPolicy<R::Err>,
+{
+    let ends = Ends {
+        ending: |reservation, policy, answer: &R| {
             ending_or_panic(reservation.attempt(), policy, answer.as_result())
         },
-        answer: None,
-        stage: Stage::Body(running),
-    }
+        refuse: |_, error| R::from_result(Err(error.into())),
+    };
+    Recorded::new(running, policy, ends)
 }
 
-impl<R, P, F: Future<Output = R> + ?Sized> Future for Run<R, P, F> {
+/// As [`run`], for what is no function's result: `ends` says what it does to the record.
+#[cfg(feature = "http")]
+pub(crate) fn run_with<R, P, F: Future<Output = R>>(
+    running: Running,
+    policy: P,
+    body: Pin<Box<F>>,
+    ends: Ends<R, P>,
+) -> Run<R, P, F> {
+    Run::AtWork { body, recorded: Recorded::new(running, policy, ends) }
+}
+
+impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let Self { recorded, body } = &mut *self;
+        let Self::AtWork { recorded, body } = &mut *self else { return Poll::Pending };
+        if recorded.is_lost(cx) {
+            let answer = recorded.cancel();
+            // Before the caller hears of it, so that nothing goes on behind its back.
+            *self = Self::Dropped;
+            return answer.map_or(Poll::Pending, Poll::Ready);
+        }
         recorded.poll(cx, &mut |cx, answer| {
             let polled = body.as_mut().poll(cx);
             polled.map(|given| *answer = Some(given))
@@ -130,6 +167,11 @@ impl<R, P, F: Future<Output = R> + ?Sized> Future for Run<R, P, F> {
 }
 
 impl<R, P> Recorded<R, P> {
+    fn new(running: Running, policy: P, ends: Ends<R, P>) -> Self {
+        let (context, loss) = (running.body_context(), running.loss());
+        Self { stage: Stage::Body(running), context, policy, ends, loss, answer: None }
+    }
+
     fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
@@ -154,6 +196,23 @@ impl<R, P> Recorded<R, P> {
         self.answer.take().map_or(Poll::Pending, Poll::Ready)
     }
 
+    /// Whether the body is to be dropped now.
+    fn is_lost(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let at_work = matches!(self.stage, Stage::Body(_));
+        at_work && self.loss.as_mut().is_some_and(|loss| loss.as_mut().poll(cx).is_ready())
+    }
+
+    /// The answer of a call whose body was dropped.
+    fn cancel(&mut self) -> Option<R> {
+        match std::mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Body(Running(Right::Protected(reservation))) => {
+                let started = reservation.attempt().call.started;
+                Some((self.ends.refuse)(&self.policy, refused(reservation.cancel(), Some(started))))
+            }
+            _ => None,
+        }
+    }
+
     /// Begins to record what the body gave, if that is to be recorded.
     fn body_ended(&mut self) {
         let (Stage::Body(running), Some(answer)) =
@@ -162,9 +221,9 @@ impl<R, P> Recorded<R, P> {
             return;
         };
         match running.0 {
-            Right::Unprotected { slot, .. } => set(slot.as_deref(), Outcome::Unprotected),
+            Right::Unprotected(unprotected) => unprotected.ended(),
             Right::Protected(reservation) => {
-                let ending = (self.ending)(&reservation, &self.policy, answer);
+                let ending = (self.ends.ending)(&reservation, &self.policy, answer);
                 self.stage = Stage::Recording {
                     slot: reservation.attempt().call.slot.clone(),
                     recording: reservation.end(ending),
@@ -184,11 +243,14 @@ impl Running {
 
     /// The error for an attempt before this one of which nobody knows what it did.
     pub(crate) fn unknown(&self) -> Error {
-        let operation = match &self.0 {
-            Right::Protected(reservation) => reservation.attempt().call.key.operation().clone(),
-            Right::Unprotected { .. } => "".into(),
+        let (operation, started) = match &self.0 {
+            Right::Protected(reservation) => {
+                let call = &reservation.attempt().call;
+                (call.key.operation().clone(), call.started)
+            }
+            Right::Unprotected(unprotected) => (unprotected.operation.clone(), unprotected.started),
         };
-        refused(Error::OutcomeUnknown { operation })
+        refused(Error::OutcomeUnknown { operation }, Some(started))
     }
 
     /// Renews the lease from now on.
@@ -240,7 +302,7 @@ fn ending<T: Serialize, E, P: ErrorPolicy<E>>(attempt: &Owned, policy: &P, answe
 }
 
 /// Settles with these bytes, or with the fact that there was a result, when they cannot be kept.
-fn settle(
+pub(crate) fn settle(
     attempt: &Owned,
     encoded: Result<Cow<'_, [u8]>, serde_json::Error>,
     settled: fn(Stored) -> Settled,
@@ -255,8 +317,14 @@ fn settle(
     }
 }
 
-impl<R, P, F: ?Sized> fmt::Debug for Run<R, P, F> {
+impl<R, P, F> fmt::Debug for Run<R, P, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").finish_non_exhaustive()
+    }
+}
+
+impl<R, P> fmt::Debug for Recorded<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorded").finish_non_exhaustive()
     }
 }

@@ -28,6 +28,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::attempt::Attempt;
@@ -283,19 +284,20 @@ enum Known {
 
 /// As [`Begin`], but for its types.
 enum Beginning {
-    Protected(call::Beginning),
-    Decided(Option<Result<Known, Error>>),
+    Protected(Instant, call::Beginning),
+    Decided(Instant, Option<Result<Known, Error>>),
 }
 
 impl Beginning {
     fn new(prepared: Prepared) -> Self {
-        match prepared.ready() {
-            Ok(Ready::Protected(call)) => Self::Protected(call::begin(call)),
-            Ok(Ready::Unprotected { context, slot, background }) => {
-                let right = Right::Unprotected { context, slot, background };
-                Self::Decided(Some(Ok(Known::Run(Running(right)))))
+        let started = Instant::now();
+        match prepared.ready(started) {
+            Ok(Ready::Protected(call)) => Self::Protected(started, call::begin(call)),
+            Ok(Ready::Unprotected(unprotected)) => {
+                let right = Right::Unprotected(unprotected);
+                Self::Decided(started, Some(Ok(Known::Run(Running(right)))))
             }
-            Err(error) => Self::Decided(Some(Err(error))),
+            Err(error) => Self::Decided(started, Some(Err(error))),
         }
     }
 }
@@ -304,19 +306,24 @@ impl Future for Beginning {
     type Output = Result<Known, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let known = match &mut *self {
-            Self::Protected(beginning) => match ready!(Pin::new(beginning).poll(cx)) {
-                Ok(call::Begun::Run(reservation)) => Ok(Known::Run(Running(Right::Protected(reservation)))),
-                Ok(call::Begun::Replay(stored)) => Ok(Known::Replay(stored)),
-                Err(error) => Err(error),
-            },
-            Self::Decided(known) => match known.take() {
-                Some(known) => known,
+        let (started, known) = match &mut *self {
+            Self::Protected(started, beginning) => {
+                let known = match ready!(Pin::new(beginning).poll(cx)) {
+                    Ok(call::Begun::Run(reservation)) => {
+                        Ok(Known::Run(Running(Right::Protected(reservation))))
+                    }
+                    Ok(call::Begun::Replay(stored)) => Ok(Known::Replay(stored)),
+                    Err(error) => Err(error),
+                };
+                (*started, known)
+            }
+            Self::Decided(started, known) => match known.take() {
+                Some(known) => (*started, known),
                 // Polled after its end, which no executor does.
                 None => return Poll::Pending,
             },
         };
-        Poll::Ready(known.map_err(refused))
+        Poll::Ready(known.map_err(|error| refused(error, Some(started))))
     }
 }
 
@@ -343,23 +350,23 @@ where
             stored.given();
             answer
         }
-        Err(error) => Err(refused(error).into()),
+        Err(error) => Err(refused(error, Some(stored.started())).into()),
     }
 }
 
 /// Notes that a call gets an error of this crate: in the log, and in the attempt whose body made the call.
-pub(crate) fn refused(error: Error) -> Error {
+pub(crate) fn refused(error: Error, started: Option<Instant>) -> Error {
     if let Some(attempt) = Context::current().attempt.as_ref().and_then(Attempt::nearest) {
         attempt.note_error();
     }
-    events::refused(&error);
+    events::refused(&error, started);
     error
 }
 
 /// Runs the body and records what it gives.
 pub fn run<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Kept>,
+    R: Fallible<Ok: Kept, Err: Refusable>,
     P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
@@ -413,5 +420,5 @@ fn interrupted<R: Fallible<Err: From<Error>>>(error: Option<JoinError>) -> R {
         Some(Err(_)) => Error::OutcomeUnknown { operation: "".into() },
         None => Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME },
     };
-    R::from_result(Err(refused(error).into()))
+    R::from_result(Err(refused(error, None).into()))
 }

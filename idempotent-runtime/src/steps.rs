@@ -248,8 +248,9 @@ impl Asked {
         let call = &self.attempt.call;
         let step = Step { name: Arc::clone(&self.name), state };
         let patience = call.core.settings.store_timeout;
-        let asked =
-            ask(&call.core, patience, |store| store.put_step(&call.key, call.owner, &step, call.lease));
+        let asked = ask(&call.core, "put_step", patience, |store| {
+            store.put_step(&call.key, call.owner, &step, call.lease)
+        });
         match asked.await {
             Ok(PutStep::Stored) => Ok(None),
             Ok(PutStep::Exists(bytes)) => Ok(Some(bytes)),

@@ -57,7 +57,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///   with the steps and the mark of begun effects of the attempts before it.
     ///
     /// A take-over that would make more than [`Reserve::max_attempts`] attempts is not granted: the record is settled as
-    /// [`Settled::Unknown`] under the request's token, kept with its steps for the lease's `unknown_ttl`, and shown.
+    /// [`Settled::Unknown`], left to [`OwnerToken::NOBODY`], kept with its steps for the lease's `unknown_ttl`, and shown.
     ///
     /// At every grant to a new token the fence becomes greater than every earlier fence of this key, across
     /// generations too: `max(old + 1, store clock in µs)`.
@@ -541,7 +541,7 @@ pub struct StoreError {
 #[non_exhaustive]
 pub enum StoreErrorKind {
     /// The answer did not arrive, or the store is busy or away. The write may have happened; the protocol asks again
-    /// with the same token.
+    /// with the same token. A panic of the store counts as this.
     Unavailable,
     /// The store refused, nothing was written, and asking again will not help: a missing table or permission.
     Refused,

@@ -75,10 +75,73 @@ async fn a_stuck_key_is_found_and_resolved() {
     assert_eq!(not_done.status.code(), Some(0), "{}", text(&not_done));
     assert_eq!(answer(&idempotency, "o-2").await.unwrap(), 99);
 
-    let forgotten = file.run(&["forget", "default/charge/o-3"]);
+    let kept = file.run(&["forget", "default/charge/o-3"]);
+    assert_eq!(kept.status.code(), Some(1), "it holds a result: {}", text(&kept));
+    let forgotten = file.run(&["forget", "default/charge/o-3", "--with-result"]);
     assert_eq!((text(&forgotten).trim(), forgotten.status.code()), ("forgotten", Some(0)));
     let gone = file.run(&["inspect", "default/charge/o-3"]);
     assert_eq!(gone.status.code(), Some(1), "{}", text(&gone));
+}
+
+#[tokio::test]
+async fn every_command_speaks_json() {
+    let file = File::new("json");
+    let idempotency = file.idempotency().await;
+    let charge = idempotency.operation("charge").refuse_after_errors();
+    assert!(charge.key("o-1").run(|_| async { Err::<u32, _>(Error::NoAttempt) }).await.is_err());
+    answer(&idempotency, "o-2").await.unwrap();
+    let json = |arguments: &[&str]| {
+        let output = file.run(&[arguments, &["--json"]].concat());
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (lines, output.status.code().unwrap())
+    };
+    assert_eq!(json(&["inspect", "default/charge/nobody"]), (vec![serde_json::Value::Null], 1));
+    let (record, code) = json(&["inspect", "default/charge/o-1"]);
+    assert_eq!((record[0]["state"].as_str(), code), (Some("unknown"), 0));
+    assert_eq!(json(&["list"]).0.len(), 2);
+    let (kept, code) = json(&["forget", "default/charge/o-2"]);
+    assert_eq!((&kept[0]["forgotten"], &kept[1]["state"], code), (&false.into(), &"completed".into(), 1));
+    let other = "0".repeat(32);
+    let (differs, code) = json(&["resolve", "default/charge/o-1", "--seen", &other, "--not-done"]);
+    assert_eq!((&differs[0]["resolved"], &differs[1]["state"], code), (&false.into(), &"unknown".into(), 1));
+    let (resolved, code) = json(&["resolve", "default/charge/o-1", "--done", "7"]);
+    assert_eq!((&resolved[0]["resolved"], code), (&true.into(), 0));
+    let (gone, code) = json(&["resolve", "default/charge/nobody", "--not-done"]);
+    assert_eq!((&gone[0], code), (&serde_json::Value::Null, 1));
+    let (forgotten, code) = json(&["forget", "default/charge/o-2", "--with-result"]);
+    assert_eq!((&forgotten[0]["forgotten"], code), (&true.into(), 0));
+    let (purged, code) = json(&["purge"]);
+    assert_eq!((&purged[0]["purged"], code), (&0.into(), 0));
+    assert_eq!(json(&["doctor"]).1, 0);
+}
+
+/// An attempt that was seen dead completes after all: its result is not lost to whoever gives up the key by its token.
+#[tokio::test]
+async fn a_result_that_came_after_the_look_is_not_forgotten() {
+    let file = File::new("late");
+    let idempotency = file.idempotency().await;
+    let short = std::time::Duration::from_millis(1);
+    let call = idempotency.operation("charge").lease(short).key("o-1");
+    let (finish, finished) = std::sync::mpsc::channel::<u32>();
+    let late = std::thread::spawn(move || {
+        // Its process stands still: nothing renews.
+        let body = call.run(|_| async { Ok::<_, Error>(finished.recv().unwrap()) });
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
+    });
+    let stuck = loop {
+        let stuck = text(&file.run(&["list", "--stuck", "--json"]));
+        if !stuck.is_empty() {
+            break stuck;
+        }
+    };
+    let seen: serde_json::Value = serde_json::from_str(&stuck).unwrap();
+    finish.send(7).unwrap();
+    assert_eq!(late.join().unwrap().unwrap(), 7);
+    let forget = file.run(&["forget", "default/charge/o-1", "--seen", seen["owner"].as_str().unwrap()]);
+    assert_eq!(forget.status.code(), Some(1), "{}", text(&forget));
+    assert_eq!(answer(&idempotency, "o-1").await.unwrap(), 7);
 }
 
 #[tokio::test]

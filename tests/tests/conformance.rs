@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+use std::collections::HashSet;
+use std::sync::Mutex;
 use std::time::{Duration, UNIX_EPOCH};
 
 use idempotent_runtime::key::RecordKey;
@@ -45,6 +47,7 @@ enum Bug {
     KeepsTheTokenWhenResolved,
     CountsFromTheReservation,
     FoldsCase,
+    SettlesInTheNameOfWhoAsks,
 }
 
 /// The memory store with a bug.
@@ -53,6 +56,7 @@ struct Buggy {
     store: MemoryStore,
     clock: ManualClock,
     bug: Bug,
+    settled_by: Mutex<HashSet<OwnerToken>>,
 }
 
 impl Buggy {
@@ -96,7 +100,14 @@ impl Store for Buggy {
         if self.has(Bug::ForgetsMarks) && request.take_over == TakeOver::BeforeEffects {
             request.take_over = TakeOver::Always;
         }
-        self.store.reserve(request).await
+        let reserved = self.store.reserve(request).await?;
+        if let Reserved::Held(record) = &reserved
+            && self.has(Bug::SettlesInTheNameOfWhoAsks)
+            && record.owner == OwnerToken::NOBODY
+        {
+            self.settled_by.lock().unwrap().insert(request.owner);
+        }
+        Ok(reserved)
     }
     async fn renew(&self, key: &RecordKey, owner: OwnerToken, lease: Lease) -> StoreResult<Write> {
         let write = self.store.renew(&self.key(key), owner, lease).await?;
@@ -112,6 +123,9 @@ impl Store for Buggy {
         settled: &Settled,
         mut keep: Duration,
     ) -> StoreResult<Write> {
+        if self.settled_by.lock().unwrap().contains(&owner) {
+            return Ok(Write::Applied);
+        }
         let key = &self.key(key);
         let owner = self.anybody(Bug::CompleteByAnybody, key, owner).await;
         let record = self.store.load(key).await?;
@@ -188,11 +202,13 @@ async fn suite_notices_every_bug() {
         KeepsTheTokenWhenResolved,
         CountsFromTheReservation,
         FoldsCase,
+        SettlesInTheNameOfWhoAsks,
     ];
     for bug in bugs {
         let clock = ManualClock::default();
         let store = MemoryStore::builder().clock(clock.clone()).build();
-        let subject = Subject::new(Buggy { store, clock: clock.clone(), bug }).clock(clock);
+        let subject = Subject::new(Buggy { store, clock: clock.clone(), bug, settled_by: Mutex::default() })
+            .clock(clock);
         let report = conformance::report(subject).await;
         assert!(!report.failed.is_empty(), "{bug:?} went unnoticed");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use idempotent_runtime::store::{Settled, State, Store};
-use idempotent_runtime::{Error, Idempotency, Outcome, with_outcome};
+use idempotent_runtime::{Error, Idempotency, OnCrash, Outcome, with_outcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tests::{ChargeError, Order, Runs, on_memory, on_memory_with, only_record, records};
@@ -114,6 +114,31 @@ async fn of_many_callers_at_once_one_runs() {
         assert_eq!(call.await.unwrap(), Ok(1));
     }
     assert_eq!(runs.total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_inside_another_that_died_replays_when_that_one_runs_again() {
+    let (idempotency, store) = on_memory();
+    let (inner_runs, outer_runs) = (Runs::default(), Runs::default());
+    let outer = || {
+        let operation = idempotency.operation("order").on_crash(OnCrash::Retry);
+        operation.key("o-1").run(|attempt| {
+            let (idempotency, inner_runs, outer_runs) = (&idempotency, &inner_runs, &outer_runs);
+            async move {
+                outer_runs.count();
+                let inner = idempotency.operation("charge").key("o-1");
+                let charged = inner.run(|_| async { Ok::<_, Error>(inner_runs.count()) }).await?;
+                if attempt.number() == 1 {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, Error>(charged)
+            }
+        })
+    };
+    assert!(tokio::time::timeout(Duration::from_millis(1), outer()).await.is_err());
+    idempotency.shutdown().await;
+    assert_eq!(outer().await.unwrap(), 1);
+    assert_eq!((inner_runs.total(), outer_runs.total(), records(&store).await.len()), (1, 2, 2));
 }
 
 #[tokio::test]

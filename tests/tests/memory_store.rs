@@ -255,12 +255,13 @@ impl Model {
             if !over || !request.take_over.allows(row.effects, &[]) {
                 return "held None".into();
             }
-            row.owner = request.owner;
             if row.attempt + 1 > request.max_attempts {
+                row.owner = OwnerToken::NOBODY;
                 row.settled = Some(Settled::Unknown);
                 row.expires = now + request.lease.unknown_ttl;
                 return format!("held {:?}", row.settled);
             }
+            row.owner = request.owner;
             row.attempt += 1;
         }
         (row.lease_ends, row.expires) = (fresh, silent);

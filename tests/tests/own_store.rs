@@ -164,11 +164,11 @@ impl Store for OwnStore {
             && row.fingerprint == request.fingerprint
             && request.take_over.allows(row.effects_begun, &row.steps);
         if take_over {
-            row.owner = request.owner;
             if row.attempt >= request.max_attempts {
+                row.owner = OwnerToken::NOBODY;
                 row.settle(Settled::Unknown, now + request.lease.unknown_ttl);
             } else {
-                (row.attempt, row.fence) = (row.attempt + 1, fence);
+                (row.owner, row.attempt, row.fence) = (request.owner, row.attempt + 1, fence);
             }
         }
         if row.settled.is_some() || !(again || take_over) {

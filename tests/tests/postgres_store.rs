@@ -7,6 +7,8 @@ mod support;
 mod conforming;
 #[path = "postgres_store/doctor.rs"]
 mod doctor;
+#[path = "postgres_store/interruptions.rs"]
+mod interruptions;
 #[path = "postgres_store/processes.rs"]
 mod processes;
 #[path = "postgres_store/records.rs"]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::time::Duration;
 
-use idempotent_runtime::{ConfigError, Error, Idempotency, OnMissingKey, Outcome, with_outcome};
+use idempotent_runtime::{ConfigError, Error, Idempotency, OnCrash, OnMissingKey, Outcome, with_outcome};
 use serde::{Serialize, Serializer};
 use tests::{Order, Runs, on_memory, on_memory_with, poll_times, records};
 
@@ -50,6 +50,26 @@ async fn other_arguments_are_a_reused_key_also_while_the_first_call_runs() {
     let error = error_of(&idempotency, "o-1", 2).await;
     assert_eq!((error.code(), error.is_retryable(), error.http_status()), ("key-reused", false, 422));
     assert_eq!(error.to_string(), "charge: this key was used with other arguments (its record is running)");
+}
+
+/// Nobody works under the arguments of the dead but who brings the same.
+#[tokio::test(start_paused = true)]
+async fn other_arguments_are_a_reused_key_after_a_crash_under_every_policy() {
+    for policy in [OnCrash::Refuse, OnCrash::Retry, OnCrash::RetryBeforeEffects] {
+        let (idempotency, store) = on_memory();
+        let operation = idempotency.operation("charge").on_crash(policy);
+        let dies = operation.key("o-1").fingerprint(&1).run(|_| std::future::pending::<Result<u32, Error>>());
+        assert!(tokio::time::timeout(Duration::from_millis(1), dies).await.is_err());
+        idempotency.shutdown().await;
+        let before = records(&store).await;
+        let runs = Runs::default();
+        let other = operation.key("o-1").fingerprint(&2).run(|_| async { Ok::<_, Error>(runs.count()) });
+        assert_eq!(other.await.unwrap_err().code(), "key-reused", "{policy:?}");
+        assert_eq!((runs.total(), records(&store).await[0].attempt), (0, before[0].attempt), "{policy:?}");
+        let same = operation.key("o-1").fingerprint(&1).run(|_| async { Ok::<_, Error>(runs.count()) });
+        let expected = if policy == OnCrash::Refuse { "outcome-unknown" } else { "runs" };
+        assert_eq!(same.await.as_ref().map_or_else(Error::code, |_| "runs"), expected, "{policy:?}");
+    }
 }
 
 #[tokio::test]
@@ -250,4 +270,18 @@ async fn a_call_inside_its_own_body_is_an_error_at_once_through_an_unprotected_c
         unprotected.key("").run(|_| inner.run(|_| async { Ok::<(), Error>(()) })).await
     });
     assert_eq!(result.await.unwrap_err().code(), "reentrant");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_inside_its_own_body_is_an_error_at_once_through_another_handle_of_the_store_too() {
+    let store: std::sync::Arc<dyn idempotent_runtime::store::Store> =
+        std::sync::Arc::new(idempotent_runtime::stores::MemoryStore::new());
+    let outer = Idempotency::new(std::sync::Arc::clone(&store));
+    let inner = Idempotency::builder().store(store).wait(Duration::from_secs(60)).build().unwrap();
+    let started = tokio::time::Instant::now();
+    let call = outer.operation("charge").key("o-1");
+    let result = call.run(|_| async move {
+        inner.operation("charge").key("o-1").run(|_| async { Ok::<_, Error>(1) }).await
+    });
+    assert_eq!((result.await.unwrap_err().code(), started.elapsed()), ("reentrant", Duration::ZERO));
 }

@@ -1,5 +1,6 @@
 //! Duplicates that wait for the first call's result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -225,6 +226,41 @@ async fn many_waiters_of_one_key_look_at_the_store_as_one() {
         assert_eq!(waiter.await.unwrap().unwrap(), 7);
     }
     assert!(store.loads.total() <= 40, "{} looks in five seconds", store.loads.total());
+}
+
+#[tokio::test(start_paused = true)]
+async fn handles_of_one_store_look_at_a_key_as_one() {
+    let polled = Polled { inner: MemoryStore::new(), loads: Runs::default() };
+    let store: Arc<dyn Store> = Arc::new(polled.clone());
+    let handles: Vec<_> = (0..20).map(|_| Idempotency::new(Arc::clone(&store))).collect();
+    let (finish, _first) = first_call(&handles[0]);
+    tokio::task::yield_now().await;
+    let waiters: Vec<_> = (0..200)
+        .map(|n| tokio::spawn(duplicate(handles[n % handles.len()].clone(), WAIT, Runs::default())))
+        .collect();
+    // The handle whose waiter came first, and looks out for all of them, goes away.
+    drop(handles);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    finish.send(Ok(7)).unwrap();
+    for waiter in waiters {
+        assert_eq!(waiter.await.unwrap().unwrap(), 7);
+    }
+    assert!(polled.loads.total() <= 40, "{} looks in five seconds", polled.loads.total());
+}
+
+#[tokio::test(start_paused = true)]
+async fn handles_of_other_namespaces_in_one_store_wait_for_their_own_keys() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let handle = |namespace: &str| {
+        Idempotency::builder().store(Arc::clone(&store)).namespace(namespace).build().unwrap()
+    };
+    let (one, other) = (handle("one"), handle("other"));
+    let (finish, first) = first_call(&one);
+    tokio::task::yield_now().await;
+    let waiting = tokio::spawn(duplicate(one, WAIT, Runs::default()));
+    assert_eq!(duplicate(other, WAIT, Runs::default()).await.unwrap(), 1001);
+    finish.send(Ok(7)).unwrap();
+    assert_eq!((first.await.unwrap().unwrap(), waiting.await.unwrap().unwrap()), (7, 7));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::events;
 use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
-use crate::prepared::{Prepared, Ready};
+use crate::prepared::{Prepared, Ready, Unprotected};
 use crate::replay::Replay;
 use crate::reservation::Ending;
 use crate::run::ending_or_panic;
@@ -53,7 +53,7 @@ pub struct RunningIn(Right);
 
 enum Right {
     Protected { attempt: Arc<Owned>, records: Transactional },
-    Unprotected { context: Context, slot: Option<Arc<Slot>> },
+    Unprotected(Unprotected),
 }
 
 impl RunningIn {
@@ -61,7 +61,7 @@ impl RunningIn {
     pub(crate) fn attempt(&self) -> Attempt {
         match &self.0 {
             Right::Protected { attempt, .. } => Attempt::of(attempt),
-            Right::Unprotected { .. } => Attempt::UNPROTECTED,
+            Right::Unprotected(_) => Attempt::UNPROTECTED,
         }
     }
 
@@ -77,7 +77,7 @@ impl RunningIn {
             Right::Protected { attempt, .. } => {
                 Context { handle: attempt.call.handle(), attempt: Some(Attempt::of(attempt)), slot: None }
             }
-            Right::Unprotected { context, .. } => context.clone(),
+            Right::Unprotected(unprotected) => unprotected.context.clone(),
         }
     }
 }
@@ -112,7 +112,8 @@ where
     begun_in(enter_in(prepared, connection).await, on_error)
 }
 
-/// The first part of [`begin_in`], which knows no types: a message about one is not repeated where it is awaited.
+/// Reserves the key in the transaction, or finds the result, and knows no types: a message about one is not repeated where it is
+/// awaited.
 ///
 /// # Errors
 /// Those that a call is refused with.
@@ -121,10 +122,12 @@ pub async fn enter_in(
     connection: &mut dyn TransactionConnection,
 ) -> Result<EnteredIn, Error> {
     prepared.in_transaction();
-    beginning(prepared, connection).await.map(EnteredIn)
+    let started = Instant::now();
+    let entered = beginning(prepared, started, connection).await;
+    entered.map(EnteredIn).map_err(|error| refused(error, Some(started)))
 }
 
-/// The second part of [`begin_in`].
+/// What has entered, for a function that returns `R`.
 pub(crate) fn begun_in<R, P>(entered: Result<EnteredIn, Error>, on_error: &P) -> BegunIn<R, P>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
@@ -133,7 +136,7 @@ where
     match entered {
         Ok(EnteredIn(Entrance::Run(running))) => BegunIn::Run(running, Closing { ending, answer }),
         Ok(EnteredIn(Entrance::Replay(stored))) => BegunIn::Answer(R::from_result(replay(&stored, on_error))),
-        Err(error) => BegunIn::Answer(R::from_result(Err(refused(error).into()))),
+        Err(error) => BegunIn::Answer(R::from_result(Err(error.into()))),
     }
 }
 
@@ -198,7 +201,7 @@ where
             attempt.end();
             Some(ending_or_panic(attempt, on_error, answer))
         }
-        Right::Unprotected { .. } => None,
+        Right::Unprotected(_) => None,
     };
     EndingIn { ending, failed: answer.is_err() }
 }
@@ -215,11 +218,13 @@ pub async fn record_in(
     let EndingIn { ending, failed } = ending;
     let (attempt, records, ending) = match (running.0, ending) {
         (Right::Protected { attempt, records }, Some(ending)) => (attempt, records, ending),
-        (Right::Unprotected { slot, .. }, _) => {
-            set(slot.as_deref(), Outcome::Unprotected);
+        (Right::Unprotected(unprotected), _) => {
+            unprotected.ended();
             return Ok(());
         }
-        (Right::Protected { attempt, .. }, None) => return Err(error(&attempt.call, Trouble::Ended)),
+        (Right::Protected { attempt, .. }, None) => {
+            return Err(refused(error(&attempt.call, Trouble::Ended), Some(attempt.call.started)));
+        }
     };
     let ended = match connection.link(&records) {
         Some(mut link) => end(&attempt.call, ending, failed, &mut *link).await,
@@ -236,25 +241,26 @@ pub async fn record_in(
             note(&trouble);
             Ok(())
         }
-        Err(trouble) => Err(error(&attempt.call, trouble)),
+        Err(trouble) => Err(refused(error(&attempt.call, trouble), Some(attempt.call.started))),
     }
 }
 
 fn answer<R: Fallible<Err: From<Error>>>(recorded: Result<(), Error>, answer: R) -> R {
     match recorded {
         Ok(()) => answer,
-        Err(error) => R::from_result(Err(refused(error).into())),
+        Err(error) => R::from_result(Err(error.into())),
     }
 }
 
 async fn beginning(
     prepared: Prepared,
+    started: Instant,
     connection: &mut dyn TransactionConnection,
 ) -> Result<Entrance, Error> {
-    let call = match prepared.ready()? {
+    let call = match prepared.ready(started)? {
         Ready::Protected(call) => call,
-        Ready::Unprotected { context, slot, .. } => {
-            return Ok(Entrance::Run(RunningIn(Right::Unprotected { context, slot })));
+        Ready::Unprotected(unprotected) => {
+            return Ok(Entrance::Run(RunningIn(Right::Unprotected(unprotected))));
         }
     };
     let not_configured = |reason| Error::NotConfigured { operation: call.key.operation().clone(), reason };

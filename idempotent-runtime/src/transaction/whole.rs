@@ -142,7 +142,7 @@ where
     D: TransactionDatabase,
     F: for<'c> FnMut(&'c mut sqlx::Transaction<'static, D>) -> BoxFuture<'c, Result<T, E>>,
 {
-    let mut transaction = D::begin(pool).await.map_err(Failed::Begin)?;
+    let mut transaction = begin(pool).await.map_err(Failed::Begin)?;
     match body(&mut transaction).await {
         Ok(value) => {
             let committed = transaction.commit().await;
@@ -157,6 +157,18 @@ where
             Err(Failed::Body(error))
         }
     }
+}
+
+/// Begins on a task of its own. A `BEGIN` that is dropped while it is under way would leave its connection in the pool inside
+/// a transaction that sqlx 0.9.0 knows nothing of, and whoever borrows it next would work in it. One that comes to its end and
+/// finds nobody is rolled back.
+async fn begin<D: TransactionDatabase>(
+    pool: &sqlx::Pool<D>,
+) -> Result<sqlx::Transaction<'static, D>, sqlx::Error> {
+    let pool = pool.clone();
+    let begun = tokio::spawn(async move { D::begin(&pool).await });
+    // It ends early only by a panic, or with the runtime.
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// Whether the database asks, somewhere in the chain of sources, for another transaction.

@@ -261,14 +261,14 @@ fn reserve(record: &mut Option<Record>, request: Request, fingerprint: u8, setti
     if !found.yields_to(fingerprint, setting) {
         return Answer::Held(*found);
     }
-    found.holder = request.from;
     if found.attempt >= setting.max_attempts {
-        found.owner = token_of(found.attempt);
+        (found.owner, found.holder) =
+            if on.exhausted_is_nobodys { (0, 0) } else { (token_of(found.attempt), request.from) };
         found.settle(Settled::Unknown);
         return Answer::Held(*found);
     }
     found.attempt += 1;
-    found.owner = token_of(found.attempt);
+    (found.owner, found.holder) = (token_of(found.attempt), request.from);
     found.renew();
     if !on.take_over_keeps_steps {
         found.step = Mark::Absent;

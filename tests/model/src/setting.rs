@@ -123,6 +123,7 @@ pub struct Protections {
     pub unused_keeps_earlier_attempts: bool,
     pub renewal_ends_with_body: bool,
     pub lost_completion_is_told: bool,
+    pub exhausted_is_nobodys: bool,
 }
 
 impl Protections {
@@ -145,6 +146,7 @@ impl Protections {
         unused_keeps_earlier_attempts: true,
         renewal_ends_with_body: true,
         lost_completion_is_told: true,
+        exhausted_is_nobodys: true,
     };
 }
 

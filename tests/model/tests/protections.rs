@@ -145,16 +145,20 @@ fn without_saying_that_a_completion_came_too_late_the_outcome_is_not_true() {
     harmed(Promise::OutcomeIsTrue, setting(OnCrash::Retry, CALM), |on| on.lost_completion_is_told = false);
 }
 
-/// A repetition of a reservation that arrives after its call was taken over as often as is allowed settles the record as
-/// unknown in the name of that call, whose completion is then taken for a repetition of its own. The record is safe, and
-/// no body runs; only the outcome that this one caller is told is wrong.
+/// When the attempts are used up, a late repetition of a reservation may settle the record, while the call that it is of is
+/// still at work.
 #[test]
-fn known_limit_of_an_outcome_after_the_last_attempt() {
+fn without_leaving_what_is_used_up_to_nobody_the_outcome_is_not_true() {
     let bounds = Bounds { losses: 1, lease_ends: 2, ..CALM };
     let setting = Setting { max_attempts: 2, ..setting(OnCrash::Retry, bounds) };
-    let only = Some(Promise::OutcomeIsTrue);
-    assert!(look(Protocol { only, ..Protocol::new(setting) }).1.is_some());
-    for promise in Promise::ALL.into_iter().filter(|promise| *promise != Promise::OutcomeIsTrue) {
+    harmed(Promise::OutcomeIsTrue, setting, |on| on.exhausted_is_nobodys = false);
+}
+
+#[test]
+fn promises_hold_when_attempts_are_used_up() {
+    let bounds = Bounds { losses: 1, lease_ends: 2, ..CALM };
+    let setting = Setting { max_attempts: 2, ..setting(OnCrash::Retry, bounds) };
+    for promise in Promise::ALL {
         let (_, found) = look(Protocol { only: Some(promise), ..Protocol::new(setting) });
         assert!(found.is_none(), "{promise:?}\n{}", found.unwrap_or_default());
     }

@@ -134,10 +134,10 @@ async fn the_sdks_own_repetitions_are_recognised() {
         let Reserved::Held(unknown) = store.reserve(last).await.unwrap() else {
             panic!("a third attempt of two")
         };
-        assert_eq!(unknown.owner, last.owner);
+        assert_eq!(unknown.owner, OwnerToken::NOBODY);
         let operator = OwnerToken::random();
         let resolution = Resolution::Done { settled: completed("found"), keep: KEEP };
-        let resolved = store.resolve(&k, last.owner, operator, &resolution).await.unwrap();
+        let resolved = store.resolve(&k, unknown.owner, operator, &resolution).await.unwrap();
         assert_eq!(resolved, idempotent_runtime::store::Compared::Changed);
 
         let (k, owner) = (key(&format!("{n}, deleted")), OwnerToken::random());

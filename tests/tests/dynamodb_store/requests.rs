@@ -1,7 +1,7 @@
 //! How many requests an operation takes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -160,4 +160,46 @@ async fn the_rare_cases_take_two() {
     requests.taken();
     assert_eq!(grant(&store, &k, OwnerToken::random()).await.attempt, 1);
     assert_eq!(requests.taken(), 2, "expired, and still there");
+}
+
+/// Keeps what is sent: the action, and the body.
+#[derive(Clone, Debug, Default)]
+struct Sent(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Intercept for Sent {
+    fn name(&self) -> &'static str {
+        "sent"
+    }
+
+    fn read_before_transmit(
+        &self,
+        context: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request();
+        let action = request.headers().get("x-amz-target").unwrap_or_default().to_owned();
+        let body = String::from_utf8_lossy(request.body().bytes().unwrap_or_default()).into_owned();
+        self.0.lock().unwrap().push((action, body));
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_look_at_a_record_is_at_its_newest_state() {
+    let sent = Sent::default();
+    let client = Client::from_conf(config(&server().endpoint()).interceptor(sent.clone()).build());
+    let store = DynamoDbStore::builder(client).table(table()).open().await.unwrap();
+    let (k, owner) = (key("1"), OwnerToken::random());
+    grant(&store, &k, owner).await;
+    store.load(&k).await.unwrap().unwrap();
+    held(&store, &k).await;
+    store.complete(&k, owner, &completed("1"), KEEP).await.unwrap();
+    held(&store, &k).await;
+    store.complete(&k, owner, &completed("1"), KEEP).await.unwrap();
+    store.forget(&k, OwnerToken::random()).await.unwrap();
+    let sent = sent.0.lock().unwrap().clone();
+    let looks: Vec<_> = sent.iter().filter(|(action, _)| action.ends_with("GetItem")).collect();
+    assert!(!looks.is_empty(), "{sent:?}");
+    assert!(looks.iter().all(|(_, body)| body.contains(r#""ConsistentRead":true"#)), "{looks:?}");
 }

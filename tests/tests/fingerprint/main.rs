@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 mod laws;
+mod shapes;
 mod skipping;
 mod vectors;
 

@@ -75,14 +75,13 @@ async fn exhausted_attempts_keep_their_steps_for_the_one_who_resolves() {
     grant(&store, &k, owner).await;
     let step = Step { name: "capture".into(), state: StepState::Done(b"42".as_slice().into()) };
     store.put_step(&k, owner, &step, Lease { duration: Duration::ZERO, ..LEASE }).await.unwrap();
-    let last = OwnerToken::random();
-    store.reserve(Reserve { max_attempts: 1, ..request(&k, last) }).await.unwrap();
+    store.reserve(Reserve { max_attempts: 1, ..request(&k, OwnerToken::random()) }).await.unwrap();
     let record = store.load(&k).await.unwrap().unwrap();
-    assert_eq!((&record.state, record.owner), (&State::Settled(Settled::Unknown), last));
+    assert_eq!((&record.state, record.owner), (&State::Settled(Settled::Unknown), OwnerToken::NOBODY));
     assert_eq!(record.steps, std::slice::from_ref(&step));
 
     let by_hand = OwnerToken::random();
-    let resolved = store.resolve(&k, last, by_hand, &Resolution::NotDone).await.unwrap();
+    let resolved = store.resolve(&k, record.owner, by_hand, &Resolution::NotDone).await.unwrap();
     assert_eq!(resolved, Compared::Changed);
     let next =
         Reserve { take_over: TakeOver::BetweenSteps, max_attempts: 1, ..request(&k, OwnerToken::random()) };

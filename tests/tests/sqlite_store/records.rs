@@ -70,7 +70,7 @@ async fn exhausted_attempts_keep_their_steps_for_the_one_who_resolves() {
     let request = idempotent_runtime::store::Reserve { max_attempts: 1, ..request(&k, last) };
     store.reserve(request).await.unwrap();
     let record = store.load(&k).await.unwrap().unwrap();
-    assert_eq!((&record.state, record.owner), (&State::Settled(Settled::Unknown), last));
+    assert_eq!((&record.state, record.owner), (&State::Settled(Settled::Unknown), OwnerToken::NOBODY));
 
     let (seen, by_hand) = (record.owner, OwnerToken::random());
     let resolved = store.resolve(&k, seen, by_hand, &Resolution::NotDone).await.unwrap();

@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     /// The store, for example `sqlite:FILE` or `postgres://…`
     #[arg(long, env = "IDEMPOTENT_URL", hide_env_values = true, global = true)]
     pub(crate) url: Option<String>,
-    /// Print JSON, a line for each record
+    /// Print JSON, a line for each record or finding, and one for what was done
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -37,6 +37,9 @@ pub(crate) enum Command {
         /// The owner token that `inspect` showed; without it the record is taken as it is now
         #[arg(long)]
         seen: Option<String>,
+        /// Also when it holds a result, which is lost with it
+        #[arg(long)]
+        with_result: bool,
     },
     /// Deletes expired records
     Purge {

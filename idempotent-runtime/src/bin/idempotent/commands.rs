@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
-    Compared, ListQuery, OwnerToken, Record, Resolution, Settled, Store, Stored,
+    Compared, ListQuery, OwnerToken, Record, Resolution, Settled, State, Store, Stored,
 };
 use idempotent_runtime::{Idempotency, Severity, stores};
 
@@ -27,17 +27,17 @@ pub(crate) async fn run(arguments: Arguments) -> Done {
         Command::Inspect { key } => inspect(&store, &key, format).await,
         Command::List(query) => list(&store, query, format).await,
         Command::Resolve(resolve) => settle(&store, resolve, format).await,
-        Command::Forget { key, seen } => {
-            let Some(record) = see(&store, &key, seen.as_deref()).await? else { return Ok(false) };
-            Ok(told(Idempotency::new(store).forget(&record).await?, "forgotten", format))
+        Command::Forget { key, seen, with_result } => {
+            let Some(record) = see(&store, &key, seen.as_deref(), format).await? else { return Ok(false) };
+            forget(store, record, with_result, format).await
         }
-        Command::Purge { limit } => purge(&store, limit).await,
+        Command::Purge { limit } => purge(&store, limit, format).await,
         Command::Doctor => doctor(&store, format).await,
     }
 }
 
 async fn inspect(store: &Arc<dyn Store>, key: &str, format: Format) -> Done {
-    let Some(record) = load(store, key).await? else { return Ok(false) };
+    let Some(record) = load(store, key, format).await? else { return Ok(false) };
     show_record(&record, format);
     Ok(true)
 }
@@ -75,14 +75,31 @@ async fn settle(store: &Arc<dyn Store>, resolve: Resolve, format: Format) -> Don
         }
         None => Resolution::NotDone,
     };
-    let Some(record) = see(store, &resolve.key, resolve.seen.as_deref()).await? else {
+    let Some(record) = see(store, &resolve.key, resolve.seen.as_deref(), format).await? else {
         return Ok(false);
     };
     let resolved = store.resolve(&record.key, record.owner, OwnerToken::random(), &resolution).await?;
     Ok(told(resolved, "resolved", format))
 }
 
-async fn purge(store: &Arc<dyn Store>, limit: usize) -> Done {
+/// A token says who had the record, and not whether that attempt has completed since it was seen: a late result goes only
+/// with those who say that they know of it.
+async fn forget(store: Arc<dyn Store>, record: Record, with_result: bool, format: Format) -> Done {
+    let has_result = matches!(&record.state, State::Settled(settled) if settled.stored().is_some());
+    if has_result && !with_result {
+        match format {
+            Format::Json => println!("{}", serde_json::json!({ "forgotten": false })),
+            Format::Text => {
+                println!("not forgotten: the record holds a result; add `--with-result` to delete it");
+            }
+        }
+        show_record(&record, format);
+        return Ok(false);
+    }
+    Ok(told(Idempotency::new(store).forget(&record).await?, "forgotten", format))
+}
+
+async fn purge(store: &Arc<dyn Store>, limit: usize, format: Format) -> Done {
     let mut purged = 0;
     while purged < limit {
         let batch = store.purge(BATCH.min(limit - purged)).await?;
@@ -91,13 +108,16 @@ async fn purge(store: &Arc<dyn Store>, limit: usize) -> Done {
             break;
         }
     }
-    println!("{purged} expired records deleted");
+    match format {
+        Format::Json => println!("{}", serde_json::json!({ "purged": purged })),
+        Format::Text => println!("{purged} expired records deleted"),
+    }
     Ok(true)
 }
 
 async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
     let findings = store.examine().await?;
-    if findings.is_empty() {
+    if findings.is_empty() && matches!(format, Format::Text) {
         println!("nothing was found that breaks or weakens the promise");
     }
     for finding in &findings {
@@ -111,8 +131,9 @@ async fn see(
     store: &Arc<dyn Store>,
     key: &str,
     seen: Option<&str>,
+    format: Format,
 ) -> Result<Option<Record>, Box<dyn Error>> {
-    let Some(mut record) = load(store, key).await? else { return Ok(None) };
+    let Some(mut record) = load(store, key, format).await? else { return Ok(None) };
     if let Some(seen) = seen {
         record.owner =
             token(seen).ok_or("`--seen` is the 32 hex digits that `inspect` shows as the owner")?;
@@ -126,10 +147,13 @@ fn token(hex: &str) -> Option<OwnerToken> {
     Some(OwnerToken::from_bytes(bits.to_be_bytes()))
 }
 
-async fn load(store: &Arc<dyn Store>, key: &str) -> Result<Option<Record>, Box<dyn Error>> {
+async fn load(store: &Arc<dyn Store>, key: &str, format: Format) -> Result<Option<Record>, Box<dyn Error>> {
     let record = store.load(&RecordKey::new("", key)).await?;
     if record.is_none() {
-        println!("there is no record with this key, or it has expired");
+        match format {
+            Format::Json => println!("null"),
+            Format::Text => println!("there is no record with this key, or it has expired"),
+        }
     }
     Ok(record)
 }

@@ -114,7 +114,7 @@ impl Table {
             }
         }
         if unreadable > 0 {
-            tracing::warn!(unreadable, "the DynamoDB store left records out of a list that it cannot read");
+            tracing::warn!(target: "idempotent", unreadable, "the DynamoDB store left records out of a list that it cannot read");
         }
         page.next = page.next.or_else(|| start.as_ref().and_then(|key| self.cursor(key)));
         Ok(page)

@@ -9,7 +9,7 @@ use super::item::{Item, Row, RowState, VERSION, fingerprint, number, owner, text
 use super::names::Attribute;
 use super::table::{TRIES, Table, Written, expiry, seen};
 use super::time::{Micros, micros, ttl};
-use crate::store::{Grant, Reserve, Reserved, StoreResult};
+use crate::store::{Grant, OwnerToken, Reserve, Reserved, StoreResult};
 
 /// What a request makes of the record that it finds.
 enum Verdict {
@@ -184,7 +184,7 @@ impl Table {
         item
     }
 
-    /// Settles the record that was seen as unknown, under this token.
+    /// Settles the record that was seen as unknown, under nobody's token.
     async fn exhaust(
         &self,
         request: &Reserve<'_>,
@@ -193,7 +193,7 @@ impl Table {
     ) -> StoreResult<Result<Reserved, Written>> {
         let mut values = expiry(self.kept_until(request.lease.unknown_ttl, now));
         values.extend(seen(row));
-        values.extend([(":owner", owner(request.owner)), (":state", text("unknown"))]);
+        values.extend([(":owner", owner(OwnerToken::NOBODY)), (":state", text("unknown"))]);
         Ok(match self.update(request.key, &self.statements.exhaust, values, ReturnValue::AllNew).await? {
             Written::Done(item) => {
                 let row = self.decode(&item)?;

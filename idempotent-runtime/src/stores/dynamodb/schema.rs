@@ -86,6 +86,7 @@ impl Table {
         if let Err(error) = enabled.await {
             let reason = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
             tracing::warn!(
+                target: "idempotent",
                 table = self.name,
                 reason,
                 "expired records of a new table will stay: no time to live"

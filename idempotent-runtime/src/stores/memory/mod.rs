@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,11 +17,13 @@ use crate::store::{
 };
 use moment::Moment;
 use shard::{Aftermath, Full, Shard};
+use sync::{AtomicUsize, Mutex, MutexGuard};
 
 mod expiry;
 mod moment;
 mod shard;
 mod slot;
+mod sync;
 mod waiters;
 
 /// So many that threads seldom meet, and that whatever goes through a whole shard is done in well under a millisecond.
@@ -124,6 +126,13 @@ impl MemoryStore {
     #[doc(hidden)]
     pub fn visited_by_purge(&self) -> usize {
         self.shared.visited.load(Ordering::Relaxed)
+    }
+
+    /// Breaks the counters of the stores that this thread uses, or mends them.
+    #[cfg(shuttle)]
+    #[doc(hidden)]
+    pub fn tear_counters(torn: bool) {
+        sync::counter::TORN.set(torn);
     }
 
     /// How many futures of [`Store::watch`] are waiting.

@@ -66,7 +66,7 @@ impl Shard {
         } else if !slot.yields_to(request, now) {
             return Ok(Reserved::Held(slot.record(now)));
         } else if slot.attempt >= request.max_attempts {
-            slot.owner = request.owner;
+            slot.owner = OwnerToken::NOBODY;
             slot.settle(Settled::Unknown);
             expiry.change(slot, now.after(request.lease.unknown_ttl));
             after.wake(waiters, request.key);

@@ -92,7 +92,7 @@ impl MySqlStore {
             }
         }
         if unreadable > 0 {
-            tracing::warn!(unreadable, "the MySQL store left records out of a list that it cannot read");
+            tracing::warn!(target: "idempotent", unreadable, "the MySQL store left records out of a list that it cannot read");
         }
         if rows.len() > size
             && let Some(last) = size.checked_sub(1).and_then(|last| rows.get(last))

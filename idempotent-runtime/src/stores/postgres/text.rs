@@ -89,7 +89,7 @@ got AS (\
    {watched}, {lease_until}, {created_at}, {expires_at}, {step_names}, {step_results}, {result_version}, {result}) = \
   (SELECT CASE v.verdict WHEN 'new' THEN excluded.{operation} ELSE i.{operation} END, \
     CASE v.verdict WHEN 'over' THEN 'unknown' ELSE 'running' END, \
-    excluded.{owner}, \
+    CASE v.verdict WHEN 'over' THEN '\\x00000000000000000000000000000000'::bytea ELSE excluded.{owner} END, \
     CASE v.verdict WHEN 'new' THEN 1 WHEN 'next' THEN i.{attempt} + 1 WHEN 'again' THEN greatest(i.{attempt}, 1) \
      ELSE i.{attempt} END, \
     CASE WHEN v.verdict IN ('new', 'next') THEN greatest(i.{fence} + 1, {verdict_micros}) ELSE i.{fence} END, \

@@ -141,7 +141,7 @@ impl RedisStore {
         let record = Raw::decode(&shown.bytes, None)
             .and_then(|raw| raw.record(RecordKey::new(raw.operation(), key), shown.now, shown.expires_in));
         if record.is_none() {
-            tracing::warn!("the Redis store left a record out of a list that it cannot read");
+            tracing::warn!(target: "idempotent", "the Redis store left a record out of a list that it cannot read");
         }
         Ok(record)
     }

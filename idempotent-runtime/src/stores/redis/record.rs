@@ -115,7 +115,7 @@ impl<'a> Raw<'a> {
         let operation = reader.counted(3)?;
         if fence == 0 {
             created = expires?.checked_sub((lease + unknown).div_ceil(1000).max(2))?.checked_mul(1000)?;
-            (fence, lease) = (created, created + lease);
+            (fence, lease) = (created, created.checked_add(lease)?);
         }
         Some(Self {
             state,

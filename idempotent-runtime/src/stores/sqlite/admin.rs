@@ -162,7 +162,7 @@ impl Operation for List {
             }
         }
         if unreadable > 0 {
-            tracing::warn!(unreadable, "the SQLite store left records out of a list that it cannot read");
+            tracing::warn!(target: "idempotent", unreadable, "the SQLite store left records out of a list that it cannot read");
         }
         Ok(Some(page))
     }

@@ -125,7 +125,7 @@ impl ReserveKey {
         steps: Vec<Step>,
         now: Micros,
     ) -> Result<Reserved, Fault> {
-        row.owner = self.owner;
+        row.owner = OwnerToken::NOBODY;
         row.state = RowState::Settled(Settled::Unknown);
         row.expires_at = now.saturating_add(micros(self.lease.unknown_ttl));
         settle(session, &row, &Settled::Unknown)?;

@@ -201,7 +201,7 @@ impl<'c> Session<'c> {
         if self.in_transaction()
             && let Err(fault) = self.execute(Query::Rollback, [])
         {
-            tracing::warn!(%fault, "the SQLite store could not roll back");
+            tracing::warn!(target: "idempotent", %fault, "the SQLite store could not roll back");
         }
     }
 

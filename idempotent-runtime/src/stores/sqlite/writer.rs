@@ -79,7 +79,7 @@ pub(super) fn run(mut settings: Settings, mut queue: Queue, opened: oneshot::Sen
             Ok(End::Closed) => break,
             Ok(End::Broken) => {}
             Err(_) => {
-                tracing::error!("the thread of the SQLite store panicked and goes on with a new connection");
+                tracing::error!(target: "idempotent", "the thread of the SQLite store panicked and goes on with a new connection");
                 queue.fail_all(&Fault::Unavailable("the writer thread panicked and started anew".into()));
             }
         }

@@ -56,7 +56,7 @@ IF __shown = 0 THEN
             OR __held_print_version <> __print_version OR NOT __allowed THEN
             SELECT {RECORD} FROM {table} WHERE {key} = __key;
         ELSEIF __attempt >= __most THEN
-            UPDATE {table} SET {owner} = __owner, {state} = 'unknown', {lease_until} = NULL,
+            UPDATE {table} SET {owner} = REPEAT(CHAR(0), 16), {state} = 'unknown', {lease_until} = NULL,
                 {expires_at} = __now + __silence WHERE {key} = __key;
             SELECT {RECORD} FROM {table} WHERE {key} = __key;
         ELSE

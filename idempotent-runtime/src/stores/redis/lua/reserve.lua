@@ -20,13 +20,12 @@ if lease > now or print ~= ARGV[2] then return show(0) end
 local doubt, any = effects == '1', rest ~= ''
 steps(function(done) if not done then doubt = true end end)
 if ARGV[5] ~= 'a' and (doubt or (ARGV[5] == 's' and not any)) then return show(0) end
-owner = ARGV[1]
 if attempt >= tonumber(ARGV[6]) then
-  state, unknown = 'u', tonumber(ARGV[4])
+  owner, state, unknown = string.rep('\0', 16), 'u', tonumber(ARGV[4])
   tell()
   watched = '0'
   v, stamped = put(unknown), true
   return show(0)
 end
-attempt, fence = attempt + 1, math.max(fence + 1, now)
+owner, attempt, fence = ARGV[1], attempt + 1, math.max(fence + 1, now)
 return grant()
