@@ -132,6 +132,7 @@ fn option_begins(input: ParseStream<'_>) -> bool {
 
 impl Args {
     fn option(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
+        key_has_a_keyword(input)?;
         let keyword = input.call(Ident::parse_any).map_err(|error| {
             syn::Error::new(error.span(), "expected an option, for example `key = \"order.id\"`")
         })?;
@@ -178,6 +179,21 @@ impl Args {
             _ => return None,
         })
     }
+}
+
+/// `#[idempotent("order.id")]` and `#[idempotent(order.id)]`: what is meant is clear, and how it is written is not.
+fn key_has_a_keyword(input: ParseStream<'_>) -> syn::Result<()> {
+    let names_a_value = input.peek(syn::LitStr) || (input.peek(syn::Ident) && input.peek2(Token![.]));
+    if !names_a_value {
+        return Ok(());
+    }
+    let ahead = input.fork();
+    let written = ahead.parse::<Expr>()?;
+    let text = match &written {
+        Expr::Lit(literal) => quote::quote!(#literal).to_string(),
+        expr => quote::quote!(#expr).to_string().replace(' ', ""),
+    };
+    Err(syn::Error::new_spanned(written, format!("expected an option; for the key write `key = {text}`")))
 }
 
 fn once<T>(slot: &mut Option<T>, value: T, keyword: &Ident, errors: &mut Errors) {

@@ -185,7 +185,7 @@ fn output(function: &Function, errors: &mut Errors) -> Option<Type> {
         );
         return None;
     }
-    if let Some(span) = success(output).and_then(|ty| borrowed(quote::quote!(#ty))) {
+    if let Some(span) = success(output).and_then(|ty| borrowed(quote::quote!(#ty), Static::IsReference)) {
         errors.at_span(
             span,
             "a result that borrows cannot be read back from a store; return an owned type, for example `String` for `&str`",
@@ -269,7 +269,7 @@ fn detached_owns_its_arguments(args: &Args, function: &Function, errors: &mut Er
                 (quote::quote!(#ty), "take the argument by value")
             }
         };
-        if let Some(span) = borrowed(tokens) {
+        if let Some(span) = borrowed(tokens, Static::IsOwned) {
             errors.at_span(
                 span,
                 format!("`detached` runs the body on a task of its own, which cannot borrow from the caller; {fix}"),
@@ -278,8 +278,15 @@ fn detached_owns_its_arguments(args: &Args, function: &Function, errors: &mut Er
     }
 }
 
+/// What `&'static T` is: a task may keep it, and a store cannot give it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Static {
+    IsOwned,
+    IsReference,
+}
+
 /// Where a reference or a lifetime other than `'static` stands.
-fn borrowed(tokens: TokenStream) -> Option<Span> {
+fn borrowed(tokens: TokenStream, of_static: Static) -> Option<Span> {
     let mut lifetime = None;
     let mut reference = None;
     for token in tokens {
@@ -287,13 +294,13 @@ fn borrowed(tokens: TokenStream) -> Option<Span> {
             proc_macro2::TokenTree::Punct(mark) if mark.as_char() == '\'' => lifetime = Some(mark.span()),
             proc_macro2::TokenTree::Punct(mark) if mark.as_char() == '&' => reference = Some(mark.span()),
             proc_macro2::TokenTree::Ident(name) if lifetime.is_some() => {
-                if name != "static" {
+                if name != "static" || (of_static == Static::IsReference && reference.is_some()) {
                     return reference.or(lifetime);
                 }
                 (lifetime, reference) = (None, None);
             }
             proc_macro2::TokenTree::Group(group) => {
-                if let Some(span) = reference.or_else(|| borrowed(group.stream())) {
+                if let Some(span) = reference.or_else(|| borrowed(group.stream(), of_static)) {
                     return Some(span);
                 }
             }

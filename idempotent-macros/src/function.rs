@@ -187,11 +187,17 @@ fn body(last: &TokenTree) -> Option<Group> {
 /// The keyword of an item that is no function, and its text.
 fn other_item(tokens: &[TokenTree]) -> Option<(TokenTree, String)> {
     let mut constant = None;
+    let mut modifier = None;
     for token in tokens {
+        if matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace) {
+            // `extern "C" { … }`
+            return modifier;
+        }
         let TokenTree::Ident(ident) = token else { continue };
         let name = ident.to_string();
         match name.as_str() {
-            "pub" | "async" | "unsafe" | "extern" | "default" | "safe" | "auto" => {}
+            "extern" => modifier = Some((token.clone(), name)),
+            "pub" | "async" | "unsafe" | "default" | "safe" | "auto" => {}
             "const" => constant = Some((token.clone(), name)),
             "fn" => return None,
             // `const LIMIT: …`, where the word after the keyword is a name.

@@ -52,6 +52,11 @@ pub(crate) fn parse(value: &Value, errors: &mut Errors) -> Option<Key> {
 /// Reads `fingerprint = …`.
 pub(crate) fn parse_fingerprint(value: &Value, errors: &mut Errors) -> Option<Vec<Part>> {
     match value.string() {
+        Some(text) if text.value().contains(['{', '}']) => {
+            let message =
+                "a template is for `key`; name the values, for example `order.amount, order.currency`";
+            report(value, text.span(), Err(message.to_owned()), errors)
+        }
         Some(text) => report(value, text.span(), selectors(&text.value(), text.span()), errors),
         None => expressions(value, errors),
     }
@@ -101,6 +106,14 @@ fn template(text: &str, span: Span) -> Result<Key, String> {
             if word.trim().is_empty() {
                 return Err("`{}` names nothing; write a selector in it, for example `{order.id}`".into());
             }
+            if let Some((selector, format)) = word.split_once(':')
+                && !format.starts_with(':')
+            {
+                return Err(format!(
+                    "`{{{word}}}` has a format, and a key takes the value itself; write `{{{}}}`",
+                    selector.trim()
+                ));
+            }
             parts.push(quoted(word, span)?);
             template.push_str("{}");
             rest = after;
@@ -124,10 +137,7 @@ fn expressions(value: &Value, errors: &mut Errors) -> Option<Vec<Part>> {
     };
     let mut varies = !all.is_empty();
     for expr in all.iter().copied().filter(|expr| is_constant(expr)) {
-        errors.at(
-            expr,
-            format!("expected a string literal or an expression over the arguments for `{}`", value.keyword),
-        );
+        errors.at(expr, constant(expr, value, all.len() > 1));
         varies = false;
     }
     if all.is_empty() {
@@ -135,6 +145,23 @@ fn expressions(value: &Value, errors: &mut Errors) -> Option<Vec<Part>> {
     }
     let part = |expr: &Expr| Part { text: shown(expr), source: Source::Expression(expr.clone()) };
     varies.then(|| all.into_iter().map(part).collect())
+}
+
+fn constant(expr: &Expr, value: &Value, among_others: bool) -> String {
+    match expr {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. })
+            if among_others && Selector::parse(&text.value()).is_ok() =>
+        {
+            format!(
+                "a string among others is itself, and the same for every call; without quotes, `{}` is a value",
+                text.value()
+            )
+        }
+        _ if among_others => {
+            "this is the same for every call, so it says nothing in a key; leave it out".to_owned()
+        }
+        _ => format!("expected a string literal or an expression over the arguments for `{}`", value.keyword),
+    }
 }
 
 /// Written in the source, so the same for every call. `concat!("order", ".id")` looks like a selector, and is none.

@@ -53,7 +53,7 @@ impl Selector {
         for segment in &self.path {
             value.extend(match segment {
                 Segment::Field(name) => {
-                    let name = at(name, span);
+                    let name = at(name, Span::mixed_site().located_at(span));
                     quote_spanned!(span=> .#name)
                 }
                 Segment::Index(index) => {
@@ -62,7 +62,7 @@ impl Selector {
                     quote_spanned!(span=> .#index)
                 }
                 Segment::Method(name) => {
-                    let name = at(name, span);
+                    let name = at(name, Span::mixed_site().located_at(span));
                     quote_spanned!(span=> .#name())
                 }
             });

@@ -128,7 +128,7 @@ impl<R, F> fmt::Debug for Asked<R, F> {
     }
 }
 
-/// Asks about an earlier attempt. It takes any future of a [`Finding`], so that a message about `R` points at it, and not at
+/// Asks about an earlier attempt. It takes any future of a finding, so that a message about `R` points at it, and not at
 /// the question.
 pub fn reconcile<R, P, A>(granted: Granted<R, P>, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
 where

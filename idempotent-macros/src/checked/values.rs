@@ -43,10 +43,13 @@ fn milliseconds(value: Option<&Value>, errors: &mut Errors) -> Option<u64> {
             .ok();
     }
     match value.bare() {
-        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => errors.at(
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) if number.suffix().is_empty() => errors.at(
             number,
             format!("`{keyword}` needs a unit, for example `{keyword} = \"{}s\"`", number.base10_digits()),
         ),
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
+            errors.at(number, format!("`{keyword}` is written in quotes: `{keyword} = \"{number}\"`"));
+        }
         other => errors.at(
             other,
             format!(
@@ -92,9 +95,13 @@ fn choice(
     errors: &mut Errors,
 ) -> Option<&'static str> {
     let value = value?;
-    let given = value.string().map(syn::LitStr::value);
-    let known = given.as_deref().and_then(|given| variant(given, words));
+    let quoted = value.string().map(syn::LitStr::value);
+    let known = quoted.as_deref().and_then(|given| variant(given, words));
     if known.is_none() {
+        let given = quoted.or_else(|| match value.bare() {
+            Expr::Path(path) => path.path.get_ident().map(ToString::to_string),
+            _ => None,
+        });
         errors.at(&value.expr, unknown_word(value, given.as_deref(), words, ""));
     }
     known

@@ -2,7 +2,7 @@
 
 use ui_tests::*;
 
-#[idempotent("order.id")]
+#[idempotent(42)]
 async fn charge(order: Order) -> Result<u64, Failure> {
     drop(order);
     Ok(1)

@@ -1,0 +1,10 @@
+//! A template is a key.
+
+use ui_tests::*;
+
+#[idempotent(key = "order.id", fingerprint = "{order.amount}")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(order.amount)
+}
+
+fn main() {}
