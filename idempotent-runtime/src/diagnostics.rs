@@ -17,7 +17,7 @@ use crate::fingerprint::Skip;
 use crate::on_error::{Decision, ErrorPolicy};
 use crate::policy::OnError;
 use crate::reconcile::{Finding, Reconciled, Reconciling};
-use crate::shim::{Fallible, Prepared, Running};
+use crate::shim::{Fallible, Granted, Prepared};
 use crate::transaction::{self, BegunIn, EnteredIn, TransactionConnection};
 
 /// An argument that can be fingerprinted: anything that is `Serialize`.
@@ -130,13 +130,11 @@ impl<R, F> fmt::Debug for Asked<R, F> {
 
 /// Asks about an earlier attempt. It takes any future of a finding, so that a message about `R` points at it, and not at
 /// the question.
-pub fn reconcile<R, P, A>(running: Running, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
+pub fn reconcile<R, P, A>(granted: Granted<R, P>, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
 where
-    R: Fallible<Ok: Kept + ReadBack, Err: Refusable>,
-    P: ErrorPolicy<R::Err>,
     A: Future<Output = Finding<R>>,
 {
-    crate::reconcile::reconcile(running, on_error, asked)
+    crate::reconcile::reconcile(granted, on_error, asked)
 }
 
 /// The argument that `transaction` names.

@@ -230,9 +230,9 @@ impl<P> OperationCall<P> {
     {
         self.prepared.reconciles();
         let begun = match begin::<R, P>(self.prepared, &self.on_error).await {
-            Begun::Run(running) if running.is_after_another() => {
+            Begun::Run(granted) if granted.is_after_another() => {
                 let asked = async { Finding::of(find().await) };
-                reconcile(running, &self.on_error, asked).await
+                reconcile(granted, &self.on_error, asked).await
             }
             begun => begun,
         };
@@ -291,7 +291,7 @@ impl<P> OperationCall<P> {
 }
 
 /// Gives the answer that is there, or runs the body.
-async fn go_on<R, P, F>(begun: Begun<R>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
+async fn go_on<R, P, F>(begun: Begun<R, P>, on_error: P, body: impl FnOnce(Attempt) -> F) -> R
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
@@ -299,11 +299,11 @@ where
 {
     match begun {
         Begun::Answer(answer) => answer,
-        Begun::Run(mut running) => {
+        Begun::Run(mut granted) => {
             // What the closure does before it gives its future is a part of the body.
-            running.polling();
-            let body = Box::pin(body(running.attempt()));
-            run(running, on_error, body).await
+            granted.running.polling();
+            let body = Box::pin(body(granted.running.attempt()));
+            run(granted, on_error, body).await
         }
     }
 }

@@ -6,15 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use serde::Serialize;
-
 use crate::context::Slot;
-use crate::error::Error;
-use crate::on_error::ErrorPolicy;
 use crate::outcome::Outcome;
-use crate::reservation::{Ending, Recording, Reservation};
-use crate::run::{Right, Running, ending_or_panic};
-use crate::shim::{Begun, Fallible};
+use crate::reservation::{Ending, Recording};
+use crate::run::{Right, Running};
+use crate::shim::{Begun, Fallible, Granted};
 
 /// What the application found out about an earlier attempt: the answer of a `reconcile` expression.
 ///
@@ -27,13 +23,13 @@ pub enum Reconciled<T> {
     Done(T),
     /// It did not happen: the body runs.
     NotDone,
-    /// Nobody knows yet: the call gets [`OutcomeUnknown`](Error::OutcomeUnknown), and the next call asks again.
+    /// Nobody knows yet: the call gets [`OutcomeUnknown`](crate::Error::OutcomeUnknown), and the next call asks again.
     Unknown,
 }
 
 impl Running {
     /// Whether an attempt before this one may have acted, so that the application has to be asked.
-    pub fn is_after_another(&self) -> bool {
+    pub(crate) fn is_after_another(&self) -> bool {
         match &self.0 {
             Right::Protected(reservation) => reservation.attempt().number > 1,
             Right::Unprotected(_) => false,
@@ -68,25 +64,8 @@ impl<R: Fallible> Finding<R> {
 /// Awaits `asked` under the lease of the new attempt, and goes on as it says.
 ///
 /// When it fails, panics or is dropped, the attempt has not been one: it ends uncounted, and the next call asks again.
-pub(crate) fn reconcile<R, P, A>(running: Running, on_error: &P, asked: A) -> Reconciling<'_, R, P, A>
-where
-    R: Fallible<Ok: Serialize, Err: From<Error>>,
-    P: ErrorPolicy<R::Err>,
-{
-    Reconciling {
-        running: Some(running),
-        on_error,
-        asked: Box::pin(asked),
-        unknown: |error| R::from_result(Err(error.into())),
-        ending: |reservation, policy, answer| {
-            match ending_or_panic(reservation.attempt(), policy, answer.as_result()) {
-                // What is given is the result of the earlier attempt.
-                Ending::Settle(settled, Outcome::Executed) => Ending::Settle(settled, Outcome::Replayed),
-                ending => ending,
-            }
-        },
-        done: None,
-    }
+pub(crate) fn reconcile<R, P, A>(granted: Granted<R, P>, on_error: &P, asked: A) -> Reconciling<'_, R, P, A> {
+    Reconciling { granted: Some(granted), on_error, asked: Box::pin(asked), done: None }
 }
 
 /// Asking, then recording what was found.
@@ -94,11 +73,9 @@ where
 /// It asks nothing of its types: what a return type lacks is said where the call is made, and not again where it is
 /// awaited. The question is in a box: it is seldom asked, so it takes no room in the future of each call.
 pub struct Reconciling<'p, R, P, A> {
-    running: Option<Running>,
+    granted: Option<Granted<R, P>>,
     on_error: &'p P,
     asked: Pin<Box<A>>,
-    unknown: fn(Error) -> R,
-    ending: fn(&Reservation, &P, &R) -> Ending,
     done: Option<Done<R>>,
 }
 
@@ -113,22 +90,31 @@ struct Done<R> {
 impl<R, P, A> Unpin for Reconciling<'_, R, P, A> {}
 
 impl<R, P, A: Future<Output = Finding<R>>> Future for Reconciling<'_, R, P, A> {
-    type Output = Begun<R>;
+    type Output = Begun<R, P>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Begun<R>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Begun<R, P>> {
         let this = &mut *self;
-        if let Some(running) = &mut this.running {
-            running.renew();
+        if let Some(granted) = &mut this.granted {
+            granted.running.renew();
             let finding = ready!(this.asked.as_mut().poll(cx));
-            let Some(running) = this.running.take() else { return Poll::Pending };
+            let Some(granted) = this.granted.take() else { return Poll::Pending };
             match finding {
-                Finding::NotDone => return Poll::Ready(Begun::Run(running)),
-                Finding::Unknown => return Poll::Ready(Begun::Answer((this.unknown)(running.unknown()))),
+                Finding::NotDone => return Poll::Ready(Begun::Run(granted)),
+                Finding::Unknown => {
+                    let error = granted.running.unknown();
+                    return Poll::Ready(Begun::Answer((granted.ends.refuse)(error)));
+                }
                 Finding::Failed(answer) => return Poll::Ready(Begun::Answer(answer)),
-                Finding::Done(answer) => match running.0 {
-                    Right::Unprotected(_) => return Poll::Ready(Begun::Answer(answer)),
+                Finding::Done(answer) => match granted.running.0 {
+                    Right::Unprotected { .. } => return Poll::Ready(Begun::Answer(answer)),
                     Right::Protected(reservation) => {
-                        let ending = (this.ending)(&reservation, this.on_error, &answer);
+                        let ending = match (granted.ends.ending)(&reservation, this.on_error, &answer) {
+                            // What is given is the result of the earlier attempt.
+                            Ending::Settle(settled, Outcome::Executed) => {
+                                Ending::Settle(settled, Outcome::Replayed)
+                            }
+                            ending => ending,
+                        };
                         let slot = reservation.attempt().call.slot.clone();
                         this.done = Some(Done { answer, slot, recording: reservation.end(ending) });
                     }

@@ -20,7 +20,7 @@ use crate::policy::OnError;
 use crate::prepared::Unprotected;
 use crate::reservation::{Ending, Recording, Reservation};
 use crate::sealing;
-use crate::shim::{Fallible, refused};
+use crate::shim::refused;
 use crate::store::{Settled, Stored};
 
 /// The right to run a body, protected or not.
@@ -71,7 +71,7 @@ impl Running {
 ///
 /// The body is in a box, so that what an annotated function adds to a future is small and of one size. Otherwise annotated
 /// functions that call each other would soon be too deep for the compiler, and too large for a thread's stack.
-pub enum Run<R, P, F> {
+pub enum Run<R, P, F: ?Sized> {
     /// Until there is an answer.
     #[doc(hidden)]
     AtWork {
@@ -85,7 +85,7 @@ pub enum Run<R, P, F> {
 }
 
 // Nothing in it is pinned but by its box.
-impl<R, P, F> Unpin for Run<R, P, F> {}
+impl<R, P, F: ?Sized> Unpin for Run<R, P, F> {}
 
 /// All of it but the body, so that functions of the same types share what is compiled for it.
 pub struct Recorded<R, P> {
@@ -104,7 +104,7 @@ pub(crate) struct Ends<R, P> {
     /// How it is written down.
     pub(crate) ending: fn(&Reservation, &P, &R) -> Ending,
     /// What the caller gets when the body is dropped before its end.
-    pub(crate) refuse: fn(&P, Error) -> R,
+    pub(crate) refuse: fn(Error) -> R,
 }
 
 enum Stage {
@@ -113,42 +113,15 @@ enum Stage {
     Ended,
 }
 
-/// Runs `body`, records what it gives as `policy` says, and gives it to the caller as it is.
-pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>) -> Run<R, P, F>
+/// Runs `body`, records what it gives as `policy` and `ends` say, and gives it to the caller as it is.
+pub(crate) fn run<R, P, F>(running: Running, policy: P, body: Pin<Box<F>>, ends: Ends<R, P>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Serialize, Err: From<Error>>,
-    P: ErrorPolicy<R::Err>,
-    F: Future<Output = R>,
+    F: Future<Output = R> + ?Sized,
 {
-    Run::AtWork { body, recorded: recorded(running, policy) }
-}
-
-fn recorded<R, P>(running: Running, policy: P) -> Recorded<R, P>
-where
-    R: Fallible<Ok: Serialize, Err: From<Error>>,
-    P: ErrorPolicy<R::Err>,
-{
-    let ends = Ends {
-        ending: |reservation, policy, answer: &R| {
-            ending_or_panic(reservation.attempt(), policy, answer.as_result())
-        },
-        refuse: |_, error| R::from_result(Err(error.into())),
-    };
-    Recorded::new(running, policy, ends)
-}
-
-/// As [`run`], for what is no function's result: `ends` says what it does to the record.
-#[cfg(feature = "http")]
-pub(crate) fn run_with<R, P, F: Future<Output = R>>(
-    running: Running,
-    policy: P,
-    body: Pin<Box<F>>,
-    ends: Ends<R, P>,
-) -> Run<R, P, F> {
     Run::AtWork { body, recorded: Recorded::new(running, policy, ends) }
 }
 
-impl<R, P, F: Future<Output = R>> Future for Run<R, P, F> {
+impl<R, P, F: Future<Output = R> + ?Sized> Future for Run<R, P, F> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
@@ -207,7 +180,8 @@ impl<R, P> Recorded<R, P> {
         match std::mem::replace(&mut self.stage, Stage::Ended) {
             Stage::Body(Running(Right::Protected(reservation))) => {
                 let started = reservation.attempt().call.started;
-                Some((self.ends.refuse)(&self.policy, refused(reservation.cancel(), Some(started))))
+                let error = refused(reservation.cancel(), Some(started));
+                Some((self.ends.refuse)(error))
             }
             _ => None,
         }
@@ -317,7 +291,7 @@ pub(crate) fn settle(
     }
 }
 
-impl<R, P, F> fmt::Debug for Run<R, P, F> {
+impl<R, P, F: ?Sized> fmt::Debug for Run<R, P, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Run").finish_non_exhaustive()
     }

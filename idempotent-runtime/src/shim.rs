@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle as Runtime;
 use tokio::task::{JoinError, JoinHandle};
@@ -39,7 +40,7 @@ use crate::error::Error;
 use crate::events;
 use crate::idempotency::{Claim, Core, Idempotency};
 use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
-use crate::run::{Right, Run};
+use crate::run::{Ends, Right, Run, ending_or_panic};
 
 /// The body is put in its box where it is made, so that it is not first moved from call to call.
 pub use std::boxed::Box as Boxed;
@@ -221,11 +222,31 @@ pub fn of_type<S: ?Sized>(call: &mut Prepared) {
 
 /// What a call has to do after it has begun.
 #[derive(Debug)]
-pub enum Begun<R> {
+pub enum Begun<R, P> {
     /// Nothing: this is its result.
     Answer(R),
     /// Run the body.
-    Run(Running),
+    Run(Granted<R, P>),
+}
+
+/// The right to run the body of a function that returns `R`, and what is done with its result: that is known here, where the
+/// return type was looked at, so that nothing more is asked of it later.
+pub struct Granted<R, P> {
+    pub(crate) running: Running,
+    pub(crate) ends: Ends<R, P>,
+}
+
+impl<R, P> Granted<R, P> {
+    /// Whether an attempt before this one may have acted, so that the application has to be asked.
+    pub fn is_after_another(&self) -> bool {
+        self.running.is_after_another()
+    }
+}
+
+impl<R, P> fmt::Debug for Granted<R, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Granted").field(&self.running).finish()
+    }
 }
 
 /// Reserves the key, or finds the result.
@@ -246,25 +267,33 @@ where
 pub struct Begin<'p, R, P> {
     beginning: Beginning,
     on_error: &'p P,
-    begun: fn(Result<Known, Error>, &P) -> Begun<R>,
+    begun: fn(Result<Known, Error>, &P) -> Begun<R, P>,
 }
 
 impl<R, P> Future for Begin<'_, R, P> {
-    type Output = Begun<R>;
+    type Output = Begun<R, P>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Begun<R, P>> {
         let known = ready!(Pin::new(&mut self.beginning).poll(cx));
         Poll::Ready((self.begun)(known, self.on_error))
     }
 }
 
-fn begun<R, P>(known: Result<Known, Error>, on_error: &P) -> Begun<R>
+fn begun<R, P>(known: Result<Known, Error>, on_error: &P) -> Begun<R, P>
 where
-    R: Fallible<Ok: DeserializeOwned, Err: From<Error>>,
+    R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
     P: ErrorPolicy<R::Err>,
 {
     match known {
-        Ok(Known::Run(running)) => Begun::Run(running),
+        Ok(Known::Run(running)) => {
+            let ends = Ends {
+                ending: |reservation, policy, answer: &R| {
+                    ending_or_panic(reservation.attempt(), policy, answer.as_result())
+                },
+                refuse: |error| R::from_result(Err(error.into())),
+            };
+            Begun::Run(Granted { running, ends })
+        }
         Ok(Known::Replay(stored)) => Begun::Answer(R::from_result(replay(&stored, on_error))),
         Err(error) => Begun::Answer(R::from_result(Err(error.into()))),
     }
@@ -364,13 +393,11 @@ pub(crate) fn refused(error: Error, started: Option<Instant>) -> Error {
 }
 
 /// Runs the body and records what it gives.
-pub fn run<R, P, F>(running: Running, on_error: P, body: Pin<Box<F>>) -> Run<R, P, F>
+pub fn run<R, P, F>(granted: Granted<R, P>, on_error: P, body: Pin<Box<F>>) -> Run<R, P, F>
 where
-    R: Fallible<Ok: Kept, Err: Refusable>,
-    P: ErrorPolicy<R::Err>,
     F: Future<Output = R>,
 {
-    crate::run::run(running, on_error, body)
+    crate::run::run(granted.running, on_error, body, granted.ends)
 }
 
 /// The body of a `detached` function: what keeps it from a task of its own is reported where that was asked for.
@@ -382,43 +409,43 @@ where
 }
 
 /// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
-pub fn run_detached<R, P, F>(running: Running, on_error: P, body: F) -> Detached<R>
+pub fn run_detached<R, P, F>(granted: Granted<R, P>, on_error: P, body: F) -> Detached<R>
 where
     F: Future<Output = R> + Send + Unpin + 'static,
-    R: Fallible<Ok: Kept, Err: Refusable> + Send + 'static,
-    P: ErrorPolicy<R::Err> + Send + 'static,
+    R: Send + 'static,
+    P: Send + 'static,
 {
-    let background = running.background();
-    let run = crate::run::run(running, on_error, Box::pin(body)).in_current_span();
+    let (background, refuse) = (granted.running.background(), granted.ends.refuse);
+    let run = crate::run::run(granted.running, on_error, Box::pin(body), granted.ends).in_current_span();
     // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
     let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
-    Detached { task, interrupted: interrupted::<R> }
+    Detached { task, refuse }
 }
 
 /// The result of a body on a task of its own.
 #[derive(Debug)]
 pub struct Detached<R> {
     task: Option<JoinHandle<R>>,
-    interrupted: fn(Option<JoinError>) -> R,
+    refuse: fn(Error) -> R,
 }
 
 impl<R> Future for Detached<R> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let Some(task) = &mut self.task else { return Poll::Ready((self.interrupted)(None)) };
+        let Some(task) = &mut self.task else { return Poll::Ready((self.refuse)(interrupted(None))) };
         let joined = ready!(Pin::new(task).poll(cx));
-        Poll::Ready(joined.unwrap_or_else(|error| (self.interrupted)(Some(error))))
+        Poll::Ready(joined.unwrap_or_else(|error| (self.refuse)(interrupted(Some(error)))))
     }
 }
 
 /// Carries a panic of the body on to the caller. Without a panic the runtime has ended before the body; without a task
 /// there was none.
-fn interrupted<R: Fallible<Err: From<Error>>>(error: Option<JoinError>) -> R {
+fn interrupted(error: Option<JoinError>) -> Error {
     let error = match error.map(JoinError::try_into_panic) {
         Some(Ok(panic)) => std::panic::resume_unwind(panic),
         Some(Err(_)) => Error::OutcomeUnknown { operation: "".into() },
         None => Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME },
     };
-    R::from_result(Err(refused(error, None).into()))
+    refused(error, None)
 }

@@ -35,7 +35,7 @@ use crate::policy::OnCrash;
 use crate::prepared::Ready;
 use crate::replay::Replay;
 use crate::reservation::{Ending, Reservation};
-use crate::run::{Ends, Right, Running, run_with, settle};
+use crate::run::{Ends, Right, Running, run as run_handler, settle};
 use crate::shim::refused;
 use crate::store::Settled;
 
@@ -115,8 +115,8 @@ where
     request.extensions_mut().insert(TakenOn);
     request.extensions_mut().insert(running.attempt());
     let handling = Box::pin(handle(inner, request, Arc::clone(&config)));
-    let ends = Ends { ending: ending::<A, S::Error>, refuse: abandoned };
-    let run = run_with(running, Arc::clone(&config), handling, ends);
+    let ends = Ends { ending: ending::<A, S::Error>, refuse: |error| Ok(Handled::Dropped(error)) };
+    let run = run_handler(running, Arc::clone(&config), handling, ends);
     let at_work = async move {
         let answer = run.await;
         drop(permit);
@@ -124,7 +124,9 @@ where
     };
     let task = tokio::spawn(background.track(at_work.in_current_span()));
     match task.await.map_err(JoinError::try_into_panic) {
-        Ok(answer) => answer.map(|handled| handled.response),
+        Ok(Ok(Handled::Response(response, _))) => Ok(response),
+        Ok(Ok(Handled::Dropped(error))) => Ok(config.problem(Problem::from(&error))),
+        Ok(Err(error)) => Err(error),
         // As without the layer: whoever is outside deals with it.
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
         // The runtime has ended before the handler.
@@ -132,10 +134,12 @@ where
     }
 }
 
-/// A response, and what becomes of the record.
-struct Handled<A> {
-    response: Response<A>,
-    kept: Kept,
+/// What came of a handler.
+enum Handled<A> {
+    /// A response, and what becomes of the record.
+    Response(Response<A>, Kept),
+    /// It was dropped, because its lease was lost.
+    Dropped(Error),
 }
 
 enum Kept {
@@ -167,7 +171,7 @@ where
         if nothing_there { Keep::Release } else { config.responses.keep(&parts) }
     };
     if verdict.keep.unwrap_or_else(rule) == Keep::Release || parts.status.is_informational() {
-        return Ok(Handled { response: Response::from_parts(parts, body), kept: Kept::Released });
+        return Ok(Handled::Response(Response::from_parts(parts, body), Kept::Released));
     }
     let kept = |content: Option<&[u8]>| {
         let bytes = encode(parts.status, &parts.headers, &config.headers, content);
@@ -178,28 +182,18 @@ where
     // A stream goes to the client as it comes, and one whose trailers matter cannot be made again from its bytes.
     if exact.is_none_or(|size| size > largest) || parts.headers.contains_key(TRAILER) {
         let kept = kept(None);
-        return Ok(Handled { response: Response::from_parts(parts, body), kept });
+        return Ok(Handled::Response(Response::from_parts(parts, body), kept));
     }
     match Limited::new(body, largest).collect().await {
         Ok(content) => {
             let content = content.to_bytes();
             let kept = kept(Some(&content));
-            Ok(Handled { response: Response::from_parts(parts, A::from(content)), kept })
+            Ok(Handled::Response(Response::from_parts(parts, A::from(content)), kept))
         }
         // The client would have got a part of it. What it gets now says that the work is done, and that nobody can say
         // what came of it.
-        Err(_) => Ok(Handled { response: config.problem(Problem::NOT_RETAINED), kept: Kept::Lost }),
+        Err(_) => Ok(Handled::Response(config.problem(Problem::NOT_RETAINED), Kept::Lost)),
     }
-}
-
-/// What the client gets of a handler that was dropped because its lease was lost.
-#[expect(
-    clippy::unnecessary_wraps,
-    clippy::needless_pass_by_value,
-    reason = "as a function of any call: its answer may be an error, and made of this one"
-)]
-fn abandoned<A: From<Bytes>, E>(config: &Arc<Config>, error: Error) -> Result<Handled<A>, E> {
-    Ok(Handled { response: config.problem(Problem::from(&error)), kept: Kept::Lost })
 }
 
 /// What the end of a handler does to its record.
@@ -213,14 +207,14 @@ fn ending<A, E>(reservation: &Reservation, config: &Arc<Config>, answer: &Result
         }
     };
     match answer {
-        Ok(Handled { kept: Kept::Released, .. }) => released(),
-        Ok(Handled { kept: Kept::Stored(bytes, ttl), .. }) => {
+        Ok(Handled::Response(_, Kept::Released)) => released(),
+        Ok(Handled::Response(_, Kept::Stored(bytes, ttl))) => {
             if let Some(ttl) = ttl {
                 attempt.call.keep_for(*ttl);
             }
             settle(attempt, Ok(Cow::Borrowed(bytes)), Settled::Completed)
         }
-        Ok(Handled { kept: Kept::Lost, .. }) => {
+        Ok(Handled::Response(_, Kept::Lost) | Handled::Dropped(_)) => {
             Ending::Settle(Settled::NotRetained, Outcome::Unrecorded(Unrecorded::NotSerializable))
         }
         // A service that fails has said nothing about what it did.

@@ -112,11 +112,10 @@ where
     begun_in(enter_in(prepared, connection).await, on_error)
 }
 
-/// Reserves the key in the transaction, or finds the result, and knows no types: a message about one is not repeated where it is
-/// awaited.
+/// The first part of `begin_in`, which knows no types: a message about one is not repeated where it is awaited.
 ///
 /// # Errors
-/// Those that a call is refused with.
+/// Those of a call whose body does not run.
 pub async fn enter_in(
     mut prepared: Prepared,
     connection: &mut dyn TransactionConnection,
@@ -127,7 +126,7 @@ pub async fn enter_in(
     entered.map(EnteredIn).map_err(|error| refused(error, Some(started)))
 }
 
-/// What has entered, for a function that returns `R`.
+/// The second part of [`begin_in`].
 pub(crate) fn begun_in<R, P>(entered: Result<EnteredIn, Error>, on_error: &P) -> BegunIn<R, P>
 where
     R: Fallible<Ok: Serialize + DeserializeOwned, Err: From<Error>>,
@@ -201,7 +200,7 @@ where
             attempt.end();
             Some(ending_or_panic(attempt, on_error, answer))
         }
-        Right::Unprotected(_) => None,
+        Right::Unprotected { .. } => None,
     };
     EndingIn { ending, failed: answer.is_err() }
 }
@@ -209,7 +208,7 @@ where
 /// Records in the transaction what the body gave. With an error that is not what the caller gets.
 ///
 /// # Errors
-/// When the transaction could not be completed.
+/// When the transaction cannot be completed.
 pub async fn record_in(
     running: RunningIn,
     ending: EndingIn,
