@@ -112,7 +112,7 @@ where
     begun_in(enter_in(prepared, connection).await, on_error)
 }
 
-/// The first part of [`begin_in`], which knows no types: a message about one is not repeated where it is awaited.
+/// The first part of `begin_in`, which knows no types: a message about one is not repeated where it is awaited.
 ///
 /// # Errors
 /// Those of a call whose body does not run.
