@@ -94,12 +94,13 @@ pub(super) struct TakenOn;
 impl Config {
     /// Without a key this allocates nothing and asks no store.
     pub(super) fn admit<B>(&self, request: &Request<B>) -> Admission {
-        if request.extensions().get::<TakenOn>().is_some() {
+        // First what most requests are: without a key, where none is required.
+        let has_key = self.field.is_in(request.headers());
+        if (!has_key && !self.required) || request.extensions().get::<TakenOn>().is_some() {
             return Admission::Unprotected;
         }
         if !self.methods.contains(request.method()) || is_no_exchange(request) {
-            let ignored = self.signal_ignored && self.field.is_in(request.headers());
-            return if ignored { Admission::Ignored } else { Admission::Unprotected };
+            return if has_key && self.signal_ignored { Admission::Ignored } else { Admission::Unprotected };
         }
         match self.field.key(request.headers()) {
             Ok(Some(key)) => Admission::Protected(key),
