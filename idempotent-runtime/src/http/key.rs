@@ -197,4 +197,26 @@ mod tests {
         assert_eq!(parse(Syntax::Strict, &format!("\"{escaped}\"")), Some("\"".repeat(255)));
         assert_eq!(parse(Syntax::Strict, &format!("\"{escaped}\\\"\"")), None);
     }
+
+    /// Whatever is taken without quotes is the same key within them, and whatever the bytes are, they are a key or none.
+    #[test]
+    fn a_bare_key_and_its_quoted_form_are_one() {
+        use rand::RngExt;
+        let mut chance = rand::rng();
+        let mut taken = 0;
+        for _ in 0..20_000 {
+            let length = chance.random_range(1..40);
+            let bytes: Vec<u8> = (0..length).map(|_| chance.random_range(0x20..=0xff_u8)).collect();
+            let text = String::from_utf8_lossy(&bytes);
+            let visible: String = text.chars().filter(char::is_ascii_graphic).collect();
+            for value in [&*text, &visible] {
+                if let Some(key) = parse(Syntax::Lenient, value).filter(|_| !value.contains('"')) {
+                    assert_eq!(parse(Syntax::Strict, &format!("\"{key}\"")), Some(key.clone()), "{value:?}");
+                    assert_eq!(parse(Syntax::Lenient, &key), Some(key));
+                    taken += 1;
+                }
+            }
+        }
+        assert!(taken > 1_000, "{taken}");
+    }
 }
