@@ -10,12 +10,13 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
 use idempotent_runtime::http::{IdempotencyLayer, Principal};
-use idempotent_runtime::stores::SqliteStore;
 use idempotent_runtime::{Idempotency, OnCrash};
 
 use crate::support::{client, seen};
 
-const DATABASE: &str = "HTTP_TEST_DATABASE";
+/// The URL of the store.
+const STORE: &str = "HTTP_TEST_STORE";
+const LEDGER: &str = "HTTP_TEST_LEDGER";
 const LEASE: Duration = Duration::from_millis(500);
 
 /// Writes a line down, then answers; at `/stuck` never.
@@ -34,18 +35,17 @@ fn app(ledger: PathBuf, layer: IdempotencyLayer) -> Router {
     Router::new().route("/write", post(write)).route("/stuck", post(stuck)).layer(layer).with_state(ledger)
 }
 
-/// Not a test: what a server process runs. It does nothing unless it is told where its database is.
+/// Not a test: what a server process runs. It does nothing unless it is told where its store is.
 #[tokio::test]
 async fn serve() {
-    let Some(database) = std::env::var_os(DATABASE) else { return };
-    let database = PathBuf::from(database);
-    let idempotency = Idempotency::new(SqliteStore::open(&database).await.unwrap());
+    let (Ok(store), Some(ledger)) = (std::env::var(STORE), std::env::var_os(LEDGER)) else { return };
+    let idempotency = Idempotency::connect(&store).await.unwrap();
     let policy = if std::env::var_os("HTTP_TEST_RETRY").is_some() { OnCrash::Retry } else { OnCrash::Refuse };
     let builder = IdempotencyLayer::builder(&idempotency, Principal::single_tenant());
     let layer = builder.lease(LEASE).on_crash(policy).build().unwrap();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("\nlistening on {}", listener.local_addr().unwrap());
-    axum::serve(listener, app(database.with_extension("ledger"), layer)).await.unwrap();
+    axum::serve(listener, app(ledger.into(), layer)).await.unwrap();
 }
 
 struct Process {
@@ -54,11 +54,12 @@ struct Process {
 }
 
 impl Process {
-    fn start(database: &Path, retry: bool) -> Self {
+    fn start(store: &str, ledger: &Path, retry: bool) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
             .args(["--exact", "processes::serve", "--nocapture"])
-            .env(DATABASE, database)
+            .env(STORE, store)
+            .env(LEDGER, ledger)
             .stdout(Stdio::piped());
         if retry {
             command.env("HTTP_TEST_RETRY", "1");
@@ -98,11 +99,15 @@ impl Folder {
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
-    fn database(&self) -> PathBuf {
-        self.0.join("records.db")
+    /// A store in here.
+    fn sqlite(&self) -> String {
+        format!("sqlite:{}", self.0.join("records.db").display())
+    }
+    fn ledger(&self) -> PathBuf {
+        self.0.join("ledger")
     }
     fn handled(&self) -> usize {
-        std::fs::read_to_string(self.0.join("records.ledger")).unwrap_or_default().lines().count()
+        std::fs::read_to_string(self.ledger()).unwrap_or_default().lines().count()
     }
 }
 
@@ -112,10 +117,8 @@ impl Drop for Folder {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_on_one_store_are_one_service() {
-    let folder = Folder::new("two");
-    let servers = [Process::start(&folder.database(), false), Process::start(&folder.database(), false)];
+async fn are_one_service(folder: &Folder, store: &str) {
+    let servers = [(); 2].map(|()| Process::start(store, &folder.ledger(), false));
     let requests = (0..40).map(|number| seen(servers[number % 2].post("/write")));
     let all = futures_util::future::join_all(requests).await;
     assert_eq!(folder.handled(), 1);
@@ -123,6 +126,19 @@ async fn two_processes_on_one_store_are_one_service() {
     for server in &servers {
         assert_eq!(seen(server.post("/write")).await, (200, true, "written".to_owned()));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_on_one_store_are_one_service() {
+    let folder = Folder::new("two");
+    are_one_service(&folder, &folder.sqlite()).await;
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_on_one_redis_are_one_service() {
+    let redis = tests::servers::redis::Redis::start();
+    are_one_service(&Folder::new("redis"), &redis.url(0)).await;
 }
 
 /// The status and code of the first answer that is not "in progress".
@@ -138,14 +154,14 @@ async fn after_the_lease(server: &Process, path: &str) -> (u16, String) {
 }
 
 async fn killed_in_the_handler(folder: &Folder, retry: bool) -> Process {
-    let mut server = Process::start(&folder.database(), retry);
+    let mut server = Process::start(&folder.sqlite(), &folder.ledger(), retry);
     let request = tokio::spawn(server.post("/stuck").send());
     while folder.handled() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     server.kill();
     assert!(request.await.unwrap().is_err());
-    let server = Process::start(&folder.database(), retry);
+    let server = Process::start(&folder.sqlite(), &folder.ledger(), retry);
     // Until its lease is over, the dead one might still be at work.
     let busy = server.post("/stuck").send().await.unwrap();
     assert_eq!((busy.status().as_u16(), busy.headers()["retry-after"].to_str().unwrap()), (409, "1"));
