@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where something is not as expected")]
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use idempotent_runtime::stores::SqliteStore;
 use idempotent_runtime::{Error, Idempotency};
@@ -188,4 +188,40 @@ fn wrong_arguments_say_what_is_wrong() {
         file.run(&["resolve", "k", "--done", "{"])
     };
     assert!(text(&not_json).contains("not JSON"), "{}", text(&not_json));
+}
+
+/// A mistyped name is not an empty store, in which nothing is stuck.
+#[test]
+fn a_store_that_is_not_there_is_an_error_and_is_not_made() {
+    let file = File::new("typo");
+    for arguments in
+        [&["list"][..], &["inspect", "k"], &["purge"], &["doctor"], &["resolve", "k", "--not-done"]]
+    {
+        let output = file.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
+        assert!(output.stdout.is_empty(), "{}", text(&output));
+    }
+    assert!(!file.path().exists());
+    let parameters = file.run(&["list", "--url", "sqlite:records.db?mode=ro"]);
+    assert_eq!(parameters.status.code(), Some(2));
+    assert!(text(&parameters).contains("takes no parameters"), "{}", text(&parameters));
+}
+
+#[tokio::test]
+async fn an_empty_list_says_so_and_a_reader_that_leaves_is_no_failure() {
+    let file = File::new("pipe");
+    let idempotency = file.idempotency().await;
+    let empty = file.run(&["list"]);
+    assert_eq!((empty.status.code(), empty.stdout.len()), (Some(0), 0));
+    assert!(text(&empty).contains("no such records"), "{}", text(&empty));
+
+    answer(&idempotency, "o-1").await.unwrap();
+    let url = format!("sqlite:{}", file.path().display());
+    let mut program = Command::new(env!("CARGO_BIN_EXE_idempotent"));
+    let mut child =
+        program.args(["list", "--url", &url]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(output.stderr.is_empty(), "{}", text(&output));
 }

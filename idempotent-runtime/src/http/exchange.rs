@@ -28,6 +28,7 @@ use super::request::{is_unmatched, prepared};
 use super::responses::{Keep, Verdict};
 use super::service::Content;
 use super::stored::{StoredResponse, decode, encode};
+use crate::attempt::Attempt;
 use crate::call::{self, Begun};
 use crate::error::Error;
 use crate::outcome::{Outcome, Unrecorded};
@@ -56,6 +57,8 @@ where
     A: Content,
 {
     let (mut parts, body) = request.into_parts();
+    // For the handler, however the request comes to it.
+    parts.extensions.insert(key.clone());
     let scope = match config.principal.scope(&parts) {
         Scope::Refused => return Ok(config.problem(Problem::UNIDENTIFIED)),
         Scope::Bypassed => return inner.call(Request::from_parts(parts, body)).await,
@@ -91,7 +94,6 @@ where
             return Ok(config.problem(problem));
         }
     };
-    parts.extensions.insert(key);
     let request = Request::from_parts(parts, Q::from(content.bytes));
     run(config, inner, request, reservation, permit).await
 }
@@ -113,8 +115,9 @@ where
     let running = Running(Right::Protected(reservation));
     let background = running.background();
     request.extensions_mut().insert(TakenOn);
-    request.extensions_mut().insert(running.attempt());
-    let handling = Box::pin(handle(inner, request, Arc::clone(&config)));
+    let attempt = running.attempt();
+    request.extensions_mut().insert(attempt.clone());
+    let handling = Box::pin(handle(inner, request, attempt, Arc::clone(&config)));
     let ends = Ends { ending: ending::<A, S::Error>, refuse: |error| Ok(Handled::Dropped(error)) };
     let run = run_handler(running, Arc::clone(&config), handling, ends);
     let at_work = async move {
@@ -155,6 +158,7 @@ enum Kept {
 async fn handle<S, Q, A>(
     mut inner: S,
     request: Request<Q>,
+    attempt: Attempt,
     config: Arc<Config>,
 ) -> Result<Handled<A>, S::Error>
 where
@@ -166,9 +170,12 @@ where
     parts.headers.remove(&config.marker);
     parts.headers.remove(OMITTED);
     let verdict = parts.extensions.remove::<Verdict>().unwrap_or_default();
+    let failed = parts.status.is_client_error() || parts.status.is_server_error();
+    // As with the `Err` of a function: what is made of an error of this crate says nothing about the work.
+    let passed_on = failed && attempt.owned().is_some_and(|owned| owned.passes_error_on());
     let rule = || {
         let nothing_there = unmatched && parts.status == StatusCode::NOT_FOUND;
-        if nothing_there { Keep::Release } else { config.responses.keep(&parts) }
+        if nothing_there || passed_on { Keep::Release } else { config.responses.keep(&parts) }
     };
     if verdict.keep.unwrap_or_else(rule) == Keep::Release || parts.status.is_informational() {
         return Ok(Handled::Response(Response::from_parts(parts, body), Kept::Released));

@@ -6,6 +6,7 @@ use http::request::Parts;
 
 use super::key::IdempotencyKey;
 use super::problem::{Problem, TYPES};
+use super::responses::Verdict;
 use crate::attempt::Attempt;
 use crate::error::Error;
 
@@ -66,9 +67,12 @@ impl IntoResponse for Rejection {
     }
 }
 
-/// The problem document that says the same.
+/// The problem document that says the same. Behind the layer it gives the key of the request back: such an error says
+/// nothing about the work of the handler, and may be another one a moment later.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        Problem::from(&self).response(TYPES, None)
+        let mut response = Problem::from(&self).response(TYPES, None);
+        response.extensions_mut().insert(Verdict::release());
+        response
     }
 }

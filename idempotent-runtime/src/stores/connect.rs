@@ -54,25 +54,38 @@ pub async fn connect(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
     Ok(store)
 }
 
-/// As [`connect`], without examining the store: for tools that have to work on one that is not in order.
+/// As [`connect`], without examining the store.
 ///
 /// # Errors
 /// Says what is wrong with the URL, which feature is missing, or what the store answered.
-#[allow(clippy::unused_async, reason = "the memory store alone has nothing to wait for")]
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    open_or_create(url, true).await
+}
+
+/// As [`open`], without creating anything: for tools that look into a store which is there, and have to work on one that is
+/// not in order. A mistyped name shall not become an empty store, in which all is well.
+///
+/// # Errors
+/// Those of [`open`]. A file that is missing is an error here; a missing table is one of the store's operations, and a
+/// finding of [`Store::examine`].
+pub async fn open_existing(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
+    open_or_create(url, false).await
+}
+
+#[allow(
+    clippy::unused_async,
+    unused_variables,
+    reason = "the memory store alone has nothing to wait for or to create"
+)]
+async fn open_or_create(url: &str, create: bool) -> Result<Arc<dyn Store>, ConnectError> {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match scheme {
         #[cfg(feature = "memory")]
         "memory" => Ok(Arc::new(crate::stores::MemoryStore::new())),
         #[cfg(feature = "sqlite-unbundled")]
         "sqlite" => {
-            let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
-            if path.is_empty() || path.starts_with(':') {
-                let reason = "a SQLite URL names a file, for example `sqlite:idempotency.db`; for a store that is \
-                              gone with the process use `memory:`";
-                return Err(ConnectError::Invalid { reason });
-            }
-            Ok(Arc::new(crate::stores::SqliteStore::open(path).await?))
+            let store = crate::stores::SqliteStore::builder(sqlite_file(url)?);
+            Ok(Arc::new(store.create_schema(create).open().await?))
         }
         #[cfg(feature = "redis")]
         "redis" | "redis+unix" | "redis-sentinel" | "redis-cluster" | "valkey" => {
@@ -83,13 +96,38 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, ConnectError> {
             Ok(Arc::new(crate::stores::RedisStore::open(url).await?))
         }
         #[cfg(feature = "dynamodb")]
-        "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::connect(url).await?)),
+        "dynamodb" => Ok(Arc::new(crate::stores::DynamoDbStore::from_url(url, create).await?)),
         #[cfg(feature = "postgres")]
-        "postgres" | "postgresql" => Ok(Arc::new(crate::stores::PostgresStore::connect(url).await?)),
+        "postgres" | "postgresql" => {
+            use crate::stores::PostgresStore;
+            let store = PostgresStore::builder(PostgresStore::pool_for(url)?).create_schema(create);
+            Ok(Arc::new(if create { store.open().await? } else { store.build()? }))
+        }
         #[cfg(feature = "mysql")]
-        "mysql" | "mariadb" => Ok(Arc::new(crate::stores::MySqlStore::connect(url).await?)),
+        "mysql" | "mariadb" => {
+            use crate::stores::MySqlStore;
+            let store = MySqlStore::builder(MySqlStore::pool_for(url)?).create_schema(create);
+            Ok(Arc::new(if create { store.open().await? } else { store.build()? }))
+        }
         scheme => Err(unknown(scheme)),
     }
+}
+
+/// The file that a SQLite URL names.
+#[cfg(feature = "sqlite-unbundled")]
+fn sqlite_file(url: &str) -> Result<&str, ConnectError> {
+    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
+    let reason = if path.is_empty() || path.starts_with(':') {
+        "a SQLite URL names a file, for example `sqlite:idempotency.db`; for a store that is gone with the process use \
+         `memory:`"
+    } else if path.contains('?') {
+        // As a part of the name it would make a new and empty file, in which no key was ever used.
+        "a SQLite URL takes no parameters after `?`; for other settings, or a file of such a name, use \
+         `SqliteStore::builder`"
+    } else {
+        return Ok(path);
+    };
+    Err(ConnectError::Invalid { reason })
 }
 
 /// The error for a scheme that no compiled store has.

@@ -18,7 +18,7 @@ mod sql;
 mod sqlite;
 
 pub use clock::{Clock, SystemClock};
-pub use connect::{ConnectError, connect, open};
+pub use connect::{ConnectError, connect, open, open_existing};
 #[cfg(feature = "dynamodb")]
 pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]

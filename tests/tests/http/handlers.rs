@@ -2,6 +2,8 @@
 
 use axum::Router;
 use axum::extract::{Json, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use idempotent_runtime::http::{IdempotencyKey, IdempotencyLayer, Principal};
 use idempotent_runtime::stores::MemoryStore;
@@ -115,4 +117,114 @@ fn a_key_is_not_shown_by_debug() {
         axum::body::to_bytes(response.into_body(), 1000).await.unwrap()
     });
     assert_eq!(shown, "IdempotencyKey(..)");
+}
+
+/// An error type of the application's own, which becomes a response by its own means.
+enum OwnError {
+    Idempotency(Error),
+}
+
+impl From<Error> for OwnError {
+    fn from(error: Error) -> Self {
+        Self::Idempotency(error)
+    }
+}
+
+impl IntoResponse for OwnError {
+    fn into_response(self) -> Response {
+        let Self::Idempotency(error) = self;
+        (StatusCode::CONFLICT, error.code()).into_response()
+    }
+}
+
+/// Calls a function whose key is `x-inner`, and waits in it.
+async fn inner<E: From<Error>>(app: App, headers: HeaderMap) -> Result<String, E> {
+    let key = headers["x-inner"].to_str().unwrap();
+    let call = app.idempotency.operation("inner").key(key).run(|_| async {
+        let number = app.shop.handle();
+        app.shop.begun.notify_one();
+        app.shop.finish.notified().await;
+        Ok::<_, Error>(number)
+    });
+    Ok(format!("inner {}", call.await?))
+}
+
+async fn plain(State(app): State<App>, headers: HeaderMap) -> Result<String, Error> {
+    inner(app, headers).await
+}
+
+async fn own(State(app): State<App>, headers: HeaderMap) -> Result<String, OwnError> {
+    inner(app, headers).await
+}
+
+/// What is made of an error of this crate says nothing about the handler's work, and is never the stored response.
+#[tokio::test]
+async fn an_error_of_a_function_below_is_not_what_a_retry_gets() {
+    for path in ["/plain", "/own"] {
+        let (app, router) = app();
+        let layer = IdempotencyLayer::builder(&app.idempotency, Principal::single_tenant()).build().unwrap();
+        let routes = Router::new().route("/plain", post(plain)).route("/own", post(own)).layer(layer);
+        let server = Server::start(router.merge(routes.with_state(app.clone()))).await;
+        let request = |key: &str| server.post(path).header("idempotency-key", key).header("x-inner", "one");
+        let first = tokio::spawn(seen(request("a")));
+        app.shop.begun.notified().await;
+        // Another request meets the function at work: in progress.
+        let (status, replayed, content) = seen(request("b")).await;
+        assert_eq!((status, replayed), (409, false), "{path}");
+        assert!(content.contains("in-progress"), "{content}");
+        app.shop.finish.notify_one();
+        assert_eq!(first.await.unwrap().2, "inner 1");
+        // Sent again under its key, it gets what the function gave meanwhile.
+        assert_eq!(seen(request("b")).await, (200, false, "inner 1".to_owned()), "{path}");
+        assert_eq!(seen(request("b")).await, (200, true, "inner 1".to_owned()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_function_that_is_put_right_is_reached_by_the_same_key() {
+    for own_error in [false, true] {
+        let (app, _) = app();
+        let layer = IdempotencyLayer::builder(&app.idempotency, Principal::single_tenant()).build().unwrap();
+        // Without a handle at first: not configured.
+        let configured = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let flag = configured.clone();
+        let handle = app.idempotency.clone();
+        let handler = move || {
+            let (flag, handle) = (flag.clone(), handle.clone());
+            async move {
+                #[idempotent(name = "later", key = "id")]
+                async fn later(id: u32) -> Result<u32, Error> {
+                    Ok(id)
+                }
+                let done = if flag.load(std::sync::atomic::Ordering::SeqCst) {
+                    handle.within(later(7)).await
+                } else {
+                    later(7).await
+                };
+                match done {
+                    Ok(done) => done.to_string().into_response(),
+                    Err(error) if own_error => OwnError::from(error).into_response(),
+                    Err(error) => error.into_response(),
+                }
+            }
+        };
+        let server = Server::start(Router::new().route("/", post(handler)).layer(layer)).await;
+        let request = || server.post("/").header("idempotency-key", "a");
+        assert!(matches!(seen(request()).await, (409 | 500, false, _)));
+        configured.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(seen(request()).await, (200, false, "7".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn the_key_of_a_request_that_is_let_through_is_there_all_the_same() {
+    let principal = Principal::of(|_| None).or_bypass();
+    let disabled =
+        IdempotencyLayer::builder(&Idempotency::disabled(), Principal::single_tenant()).build().unwrap();
+    let bypassing = IdempotencyLayer::builder(&app().0.idempotency, principal).build().unwrap();
+    for layer in [disabled, bypassing] {
+        let server = Server::start(Router::new().route("/about", post(about)).layer(layer)).await;
+        let request = server.post("/about").header("idempotency-key", "a");
+        assert!(seen(request).await.2.starts_with("a 1 false"));
+    }
 }

@@ -11,7 +11,7 @@ use idempotent_runtime::store::{
 use idempotent_runtime::{Idempotency, Severity, stores};
 
 use crate::arguments::{Arguments, Command, List, Resolve};
-use crate::show::{Format, show_finding, show_record};
+use crate::show::{Format, say, show_finding, show_record};
 
 type Done = Result<bool, Box<dyn Error>>;
 
@@ -22,7 +22,7 @@ const BATCH: usize = 1_000;
 pub(crate) async fn run(arguments: Arguments) -> Done {
     let url = arguments.url.ok_or("which store? Give `--url`, or set IDEMPOTENT_URL")?;
     let format = if arguments.json { Format::Json } else { Format::Text };
-    let store = stores::open(&url).await?;
+    let store = stores::open_existing(&url).await?;
     match arguments.command {
         Command::Inspect { key } => inspect(&store, &key, format).await,
         Command::List(query) => list(&store, query, format).await,
@@ -49,18 +49,23 @@ async fn list(store: &Arc<dyn Store>, list: List, format: Format) -> Done {
         stuck: list.stuck,
         ..ListQuery::default()
     };
-    let mut left = list.limit;
+    let (mut left, mut found) = (list.limit, false);
     while left > 0 {
         query.limit = left.min(BATCH);
         let page = store.list(&query).await?;
         for record in &page.records {
             show_record(record, format);
+            found = true;
         }
         left = left.saturating_sub(page.records.len());
         if page.next.is_none() {
             break;
         }
         query.after = page.next;
+    }
+    if !found && matches!(format, Format::Text) {
+        // Not on the output, which is a list of none.
+        eprintln!("no such records");
     }
     Ok(true)
 }
@@ -88,9 +93,9 @@ async fn forget(store: Arc<dyn Store>, record: Record, with_result: bool, format
     let has_result = matches!(&record.state, State::Settled(settled) if settled.stored().is_some());
     if has_result && !with_result {
         match format {
-            Format::Json => println!("{}", serde_json::json!({ "forgotten": false })),
+            Format::Json => say!("{}", serde_json::json!({ "forgotten": false })),
             Format::Text => {
-                println!("not forgotten: the record holds a result; add `--with-result` to delete it");
+                say!("not forgotten: the record holds a result; add `--with-result` to delete it");
             }
         }
         show_record(&record, format);
@@ -109,8 +114,8 @@ async fn purge(store: &Arc<dyn Store>, limit: usize, format: Format) -> Done {
         }
     }
     match format {
-        Format::Json => println!("{}", serde_json::json!({ "purged": purged })),
-        Format::Text => println!("{purged} expired records deleted"),
+        Format::Json => say!("{}", serde_json::json!({ "purged": purged })),
+        Format::Text => say!("{purged} expired records deleted"),
     }
     Ok(true)
 }
@@ -118,7 +123,7 @@ async fn purge(store: &Arc<dyn Store>, limit: usize, format: Format) -> Done {
 async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
     let findings = store.examine().await?;
     if findings.is_empty() && matches!(format, Format::Text) {
-        println!("nothing was found that breaks or weakens the promise");
+        say!("nothing was found that breaks or weakens the promise");
     }
     for finding in &findings {
         show_finding(finding, format);
@@ -151,8 +156,10 @@ async fn load(store: &Arc<dyn Store>, key: &str, format: Format) -> Result<Optio
     let record = store.load(&RecordKey::new("", key)).await?;
     if record.is_none() {
         match format {
-            Format::Json => println!("null"),
-            Format::Text => println!("there is no record with this key, or it has expired"),
+            Format::Json => say!("null"),
+            Format::Text => say!(
+                "there is no record with this key, or it has expired; a key is whole as `list` shows it, with its namespace"
+            ),
         }
     }
     Ok(record)
@@ -165,13 +172,11 @@ fn told(compared: Compared, done: &str, format: Format) -> bool {
         Compared::Differs(found) => (false, found),
     };
     match (format, changed) {
-        (Format::Json, _) => println!("{}", serde_json::json!({ done: changed })),
-        (Format::Text, true) => println!("{done}"),
-        (Format::Text, false) if found.is_none() => println!("not {done}: the record is gone"),
+        (Format::Json, _) => say!("{}", serde_json::json!({ done: changed })),
+        (Format::Text, true) => say!("{done}"),
+        (Format::Text, false) if found.is_none() => say!("not {done}: the record is gone"),
         (Format::Text, false) => {
-            println!(
-                "not {done}: the record is live, completed, or has changed since it was seen; it is now"
-            );
+            say!("not {done}: the record is live, completed, or has changed since it was seen; it is now");
         }
     }
     if let Some(record) = found {

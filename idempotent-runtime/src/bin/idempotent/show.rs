@@ -1,10 +1,29 @@
 //! Records and findings, for people and for programs.
 
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
 use std::time::UNIX_EPOCH;
 
 use idempotent_runtime::store::{Record, State};
 use idempotent_runtime::{Finding, Severity};
 use serde_json::{Value, json};
+
+/// Prints a line.
+macro_rules! say {
+    ($($line:tt)*) => { $crate::show::line(format_args!($($line)*)) };
+}
+pub(crate) use say;
+
+/// A reader that has seen enough, such as `head`, is no failure, and what is done is done. An output that takes nothing for
+/// another reason is one.
+pub(crate) fn line(text: fmt::Arguments<'_>) {
+    if let Err(error) = writeln!(io::stdout().lock(), "{text}")
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        eprintln!("idempotent: the output cannot be written: {error}");
+        std::process::exit(2);
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Format {
@@ -15,23 +34,20 @@ pub(crate) enum Format {
 /// One record. Of its result only the size is shown: it may be somebody's secret.
 pub(crate) fn show_record(record: &Record, format: Format) {
     match format {
-        Format::Json => println!("{}", as_json(record)),
-        Format::Text => println!("{}", as_text(record)),
+        Format::Json => say!("{}", as_json(record)),
+        Format::Text => say!("{}", as_text(record)),
     }
 }
 
 pub(crate) fn show_finding(finding: &Finding, format: Format) {
     match format {
-        Format::Text => println!("{finding}"),
+        Format::Text => say!("{finding}"),
         Format::Json => {
             let severity = match finding.severity {
                 Severity::Weakens => "weakens",
                 Severity::Breaks => "breaks",
             };
-            println!(
-                "{}",
-                json!({"severity": severity, "problem": finding.problem, "remedy": finding.remedy})
-            );
+            say!("{}", json!({"severity": severity, "problem": finding.problem, "remedy": finding.remedy}));
         }
     }
 }

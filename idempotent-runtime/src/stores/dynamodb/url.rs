@@ -77,6 +77,10 @@ impl DynamoDbStore {
     /// # Errors
     /// Says what is missing in the URL or the environment, or what the service answered.
     pub async fn connect(url: &str) -> Result<Self, ConnectError> {
+        Self::from_url(url, true).await
+    }
+
+    pub(crate) async fn from_url(url: &str, create: bool) -> Result<Self, ConnectError> {
         let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let address = Address::parse(url, environment)?;
         let credentials = (environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"));
@@ -103,7 +107,8 @@ impl DynamoDbStore {
                     .build(),
             )
             .build();
-        Ok(Self::builder(Client::from_conf(config)).table(address.table).open().await?)
+        let store = Self::builder(Client::from_conf(config)).table(address.table);
+        Ok(store.create_table(create).open().await?)
     }
 }
 
