@@ -29,8 +29,9 @@ use crate::error::Error;
 use crate::events;
 use crate::fingerprint::Fingerprint;
 use crate::idempotency::{Core, Idempotency};
+use crate::immediate::at_once;
 use crate::key::RecordKey;
-use crate::meters::{StoreCall, Wait};
+use crate::meters::Wait;
 use crate::policy::{OnCrash, OnLost};
 use crate::replay::Replay;
 use crate::reservation::{Reservation, give_back};
@@ -183,12 +184,8 @@ enum Answer {
 
 /// Asks a store that answers without waiting. `None`: the store is none, or has to be asked again after a pause.
 fn reserve_at_once(call: &Arc<Call>) -> Option<Result<Answer, Error>> {
-    let store = call.core.store.as_deref()?.immediate()?;
     let asked_at = Instant::now();
-    let asked = StoreCall::begin("reserve");
-    let answer = store.reserve(&call.request());
-    asked.answered(&answer);
-    match answer {
+    match at_once(&call.core, "reserve", |store| store.reserve(&call.request()))? {
         Err(error) if error.is_transient() => None,
         Err(error) => Some(Err(call.store_error(error))),
         Ok(reserved) => Some(Ok(reserved_at(asked_at, call, reserved))),

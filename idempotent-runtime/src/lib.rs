@@ -19,6 +19,7 @@ mod call;
 mod chance;
 mod codec;
 mod context;
+mod detached;
 mod diagnostics;
 mod doctor;
 mod downstream;

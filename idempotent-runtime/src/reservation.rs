@@ -1,7 +1,6 @@
 //! The right to run one body, and what becomes of it when the body ends, or does not.
 
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,7 +17,8 @@ use crate::context;
 use crate::error::Error;
 use crate::events;
 use crate::heartbeat::Heartbeat;
-use crate::meters::{self, StoreCall};
+use crate::immediate::{Immediate, at_once};
+use crate::meters;
 use crate::outcome::{Outcome, Unrecorded};
 use crate::policy::OnLost;
 use crate::store::{Release, Settled, StoreResult, Write};
@@ -193,14 +193,10 @@ pub(crate) fn give_back(call: &Arc<Call>, how: Release) {
 /// Writes down how the body ended, in a store that answers without waiting. `None`: it is none, or did not take it.
 fn record_at_once(attempt: &Owned, ending: &Ending) -> Option<Outcome> {
     let call = &*attempt.call;
-    let store = call.core.store.as_deref()?.immediate()?;
     let Ending::Settle(settled, outcome) = ending else { return None };
-    let keep = call.keeps(settled);
-    let write = || store.complete(&call.key, call.owner, settled, keep);
-    let asked = StoreCall::begin("complete");
-    let written = catch_unwind(AssertUnwindSafe(write)).ok()?;
-    asked.answered(&written);
-    let written = written.ok()?;
+    let complete =
+        |store: &dyn Immediate| store.complete(&call.key, call.owner, settled, call.keeps(settled));
+    let written = at_once(&call.core, "complete", complete)?.ok()?;
     Some(recorded(attempt, Ok(written), *outcome))
 }
 

@@ -27,10 +27,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::runtime::Handle as Runtime;
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
-use tracing::Instrument;
 
 use crate::attempt::Attempt;
 use crate::call;
@@ -39,12 +36,13 @@ use crate::diagnostics::{Kept, ReadBack, Refusable};
 use crate::error::Error;
 use crate::events;
 use crate::idempotency::{Claim, Core, Idempotency};
-use crate::prepared::{DETACHED_NEEDS_RUNTIME, Policies, Ready};
+use crate::prepared::{Policies, Ready};
 use crate::run::{Ends, Right, Run, ending_or_panic};
 
 /// The body is put in its box where it is made, so that it is not first moved from call to call.
 pub use std::boxed::Box as Boxed;
 
+pub use crate::detached::{Detached, detachable, run_detached};
 pub use crate::on_error::{ErrorPolicy, Refuse, Replay, Retry, decide};
 pub use crate::policy::{OnCrash, OnMissingKey};
 pub use crate::prepared::Prepared;
@@ -398,54 +396,4 @@ where
     F: Future<Output = R>,
 {
     crate::run::run(granted.running, on_error, body, granted.ends)
-}
-
-/// The body of a `detached` function: what keeps it from a task of its own is reported where that was asked for.
-pub fn detachable<R, F>(body: Pin<Box<F>>) -> Pin<Box<dyn Future<Output = R> + Send>>
-where
-    F: Future<Output = R> + Send + 'static,
-{
-    body
-}
-
-/// As [`run`], on a task of its own, so that a caller that goes away cannot interrupt the body.
-pub fn run_detached<R, P, F>(granted: Granted<R, P>, on_error: P, body: F) -> Detached<R>
-where
-    F: Future<Output = R> + Send + Unpin + 'static,
-    R: Send + 'static,
-    P: Send + 'static,
-{
-    let (background, refuse) = (granted.running.background(), granted.ends.refuse);
-    let run = crate::run::run(granted.running, on_error, Box::pin(body), granted.ends).in_current_span();
-    // Without a runtime it is refused before the body: dropped unpolled, the run gives its key back.
-    let task = Runtime::try_current().ok().map(|runtime| runtime.spawn(background.track(run)));
-    Detached { task, refuse }
-}
-
-/// The result of a body on a task of its own.
-#[derive(Debug)]
-pub struct Detached<R> {
-    task: Option<JoinHandle<R>>,
-    refuse: fn(Error) -> R,
-}
-
-impl<R> Future for Detached<R> {
-    type Output = R;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<R> {
-        let Some(task) = &mut self.task else { return Poll::Ready((self.refuse)(interrupted(None))) };
-        let joined = ready!(Pin::new(task).poll(cx));
-        Poll::Ready(joined.unwrap_or_else(|error| (self.refuse)(interrupted(Some(error)))))
-    }
-}
-
-/// Carries a panic of the body on to the caller. Without a panic the runtime has ended before the body; without a task
-/// there was none.
-fn interrupted(error: Option<JoinError>) -> Error {
-    let error = match error.map(JoinError::try_into_panic) {
-        Some(Ok(panic)) => std::panic::resume_unwind(panic),
-        Some(Err(_)) => Error::OutcomeUnknown { operation: "".into() },
-        None => Error::NotConfigured { operation: "".into(), reason: DETACHED_NEEDS_RUNTIME },
-    };
-    refused(error, None)
 }

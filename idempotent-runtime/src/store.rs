@@ -18,16 +18,21 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub use async_trait::async_trait;
 
 pub use crate::transaction::Transactional;
+pub use error::{StoreError, StoreErrorKind};
+pub use record::{OwnerToken, Record, Settled, State, StateName, Step, StepState, Stored};
 
 use crate::doctor::Finding;
 use crate::fingerprint::Fingerprint;
 use crate::immediate::Immediate;
 use crate::key::RecordKey;
+
+mod error;
+mod record;
 
 /// What a store answers when an operation could not be carried out, or when nobody knows whether it was.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -157,44 +162,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What makes one attempt the owner of a record: 128 random bits, new for every attempt.
-///
-/// A counter would not do: it starts again after a purge, and a stale owner would pass for the new one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct OwnerToken([u8; 16]);
-
-impl OwnerToken {
-    /// The token of a record that no attempt owns.
-    pub const NOBODY: Self = Self([0; 16]);
-
-    /// A token that nobody has.
-    pub fn random() -> Self {
-        Self(crate::chance::token())
-    }
-
-    /// The token with these bytes, as a store kept it.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// The bytes that a store keeps.
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Debug for OwnerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Display for OwnerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
 /// How long an attempt counts as alive without a word, and how long its silence is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
@@ -263,169 +230,6 @@ pub struct Grant {
     pub fence: u64,
     /// The steps that earlier attempts have written.
     pub steps: Vec<Step>,
-}
-
-/// What a store keeps under one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Where it is kept.
-    pub key: RecordKey,
-    /// Who may change it.
-    pub owner: OwnerToken,
-    /// How many attempts there have been in this generation.
-    pub attempt: u32,
-    /// The fencing token of the latest attempt.
-    pub fence: u64,
-    /// The arguments, as a digest.
-    pub fingerprint: Fingerprint,
-    /// Running, or settled with what.
-    pub state: State,
-    /// What the attempts have written on their way.
-    pub steps: Vec<Step>,
-    /// When the first attempt of this generation was granted, by the store's clock.
-    pub created_at: SystemTime,
-    /// How long until the record expires.
-    pub expires_in: Duration,
-}
-
-/// Where a record stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// An attempt is at work, or was.
-    Running {
-        /// Until the attempt counts as dead; zero when it does.
-        lease_left: Duration,
-        /// Whether the attempt has said that an effect may have happened.
-        effects_begun: bool,
-    },
-    /// The matter is closed until the record expires.
-    Settled(Settled),
-}
-
-impl State {
-    /// Running, with its lease over: nobody will settle it but a late owner, a take-over or [`Store::resolve`].
-    pub fn is_abandoned(&self) -> bool {
-        matches!(self, Self::Running { lease_left, .. } if lease_left.is_zero())
-    }
-
-    /// The name of the state in lists and events.
-    pub fn name(&self) -> StateName {
-        match self {
-            Self::Running { .. } => StateName::Running,
-            Self::Settled(settled) => settled.name(),
-        }
-    }
-}
-
-/// How a record was settled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The body returned `Ok`; this is the value.
-    Completed(Stored),
-    /// The body returned an `Err` that is to be replayed.
-    Failed(Stored),
-    /// The body ran to its end, but its result could not be kept.
-    NotRetained,
-    /// Nobody knows what happened, and no call may find out by running.
-    Unknown,
-}
-
-impl Settled {
-    /// The name of the state in lists and events.
-    pub fn name(&self) -> StateName {
-        match self {
-            Self::Completed(_) => StateName::Completed,
-            Self::Failed(_) => StateName::Failed,
-            Self::NotRetained => StateName::NotRetained,
-            Self::Unknown => StateName::Unknown,
-        }
-    }
-
-    /// What is replayed, if there is something.
-    pub fn stored(&self) -> Option<&Stored> {
-        match self {
-            Self::Completed(stored) | Self::Failed(stored) => Some(stored),
-            Self::NotRetained | Self::Unknown => None,
-        }
-    }
-}
-
-/// The names of a record's states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StateName {
-    /// An attempt is at work, or was.
-    Running,
-    /// Settled with a value.
-    Completed,
-    /// Settled with an error.
-    Failed,
-    /// Ran, result not kept.
-    NotRetained,
-    /// Nobody knows.
-    Unknown,
-}
-
-impl StateName {
-    /// As it is written in stores, events and lists.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::NotRetained => "not_retained",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for StateName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A result as a store keeps it: opaque bytes, and the version of the type that they were made from.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Stored {
-    /// The attribute's `version` option.
-    pub version: u32,
-    /// What the codec made of the serialized result.
-    pub bytes: Arc<[u8]>,
-}
-
-impl fmt::Debug for Stored {
-    /// Without the bytes, which may be somebody's secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stored").field("version", &self.version).field("len", &self.bytes.len()).finish()
-    }
-}
-
-/// Part of a body that is run once and whose result is remembered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// The name that the body gave it; unique within a record.
-    pub name: Arc<str>,
-    /// Begun, or done with what.
-    pub state: StepState,
-}
-
-/// How far a step is.
-#[derive(Clone, PartialEq, Eq)]
-pub enum StepState {
-    /// It may have had its effect.
-    Begun,
-    /// It had its effect, and this is its result.
-    Done(Arc<[u8]>),
-}
-
-impl fmt::Debug for StepState {
-    /// Without the bytes, which may be somebody's secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Begun => f.write_str("Begun"),
-            Self::Done(bytes) => write!(f, "Done({} bytes)", bytes.len()),
-        }
-    }
 }
 
 /// Whether a write by an owner token found that owner in place.
@@ -526,73 +330,6 @@ pub struct Page {
     pub records: Vec<Record>,
     /// What to ask for the next page with; `None` after the last one.
     pub next: Option<String>,
-}
-
-/// Why a store did not do what it was asked.
-#[derive(Debug)]
-pub struct StoreError {
-    store: &'static str,
-    kind: StoreErrorKind,
-    source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-/// What a store error means for the one who asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StoreErrorKind {
-    /// The answer did not arrive, or the store is busy or away. The write may have happened; the protocol asks again
-    /// with the same token. A panic of the store counts as this.
-    Unavailable,
-    /// The store refused, nothing was written, and asking again will not help: a missing table or permission.
-    Refused,
-    /// The store has no room for another record. Nothing was written.
-    Full,
-    /// What is stored under the key is not a record that this version can read. It was left as it is.
-    Unreadable,
-}
-
-impl StoreError {
-    /// An error of the store called `store`.
-    pub fn new(
-        store: &'static str,
-        kind: StoreErrorKind,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        Self { store, kind, source: source.into() }
-    }
-
-    /// What it means for the one who asked.
-    pub fn kind(&self) -> StoreErrorKind {
-        self.kind
-    }
-
-    /// Whether the same request may succeed later.
-    pub fn is_transient(&self) -> bool {
-        self.kind == StoreErrorKind::Unavailable
-    }
-
-    /// The name of the store.
-    pub fn store(&self) -> &'static str {
-        self.store
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            StoreErrorKind::Unavailable => "did not answer",
-            StoreErrorKind::Refused => "refused",
-            StoreErrorKind::Full => "is full",
-            StoreErrorKind::Unreadable => "holds a record that cannot be read",
-        };
-        write!(f, "the {} store {what}", self.store)
-    }
-}
-
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
-    }
 }
 
 #[async_trait]

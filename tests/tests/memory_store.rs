@@ -479,3 +479,16 @@ async fn a_store_that_panics_over_a_result_takes_it_from_nobody() {
     let again = charge.key("order-1").run(|_| async { Ok::<_, Error>(4712) }).await;
     assert!(matches!(again, Err(Error::InProgress { .. })), "{again:?}");
 }
+
+/// A panic of the store before the body is an answer that did not come: nothing runs, and nobody's task dies of it.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_panics_over_a_reservation_is_an_error() {
+    let clock = Broken::default();
+    let idempotency = Idempotency::new(MemoryStore::builder().clock(clock.clone()).build());
+    let charge = idempotency.operation("charge");
+    clock.0.store(true, Ordering::Relaxed);
+    let refused = charge.key("order-1").run(|_| async { Ok::<_, Error>(1) }).await;
+    assert!(matches!(refused, Err(Error::Store { .. })), "{refused:?}");
+    clock.0.store(false, Ordering::Relaxed);
+    assert_eq!(charge.key("order-1").run(|_| async { Ok::<_, Error>(2) }).await.unwrap(), 2);
+}

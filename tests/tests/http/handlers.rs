@@ -163,8 +163,8 @@ async fn an_error_of_a_function_below_is_not_what_a_retry_gets() {
     for path in ["/plain", "/own"] {
         let (app, router) = app();
         let layer = IdempotencyLayer::builder(&app.idempotency, Principal::single_tenant()).build().unwrap();
-        let routes = Router::new().route("/plain", post(plain)).route("/own", post(own)).layer(layer);
-        let server = Server::start(router.merge(routes.with_state(app.clone()))).await;
+        let below = Router::new().route("/plain", post(plain)).route("/own", post(own)).layer(layer);
+        let server = Server::start(router.merge(below.with_state(app.clone()))).await;
         let request = |key: &str| server.post(path).header("idempotency-key", key).header("x-inner", "one");
         let first = tokio::spawn(seen(request("a")));
         app.shop.begun.notified().await;
