@@ -12,7 +12,7 @@ mod mysql;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "_sqlx")]
 mod sql;
 #[cfg(feature = "sqlite-unbundled")]
 mod sqlite;
@@ -24,6 +24,8 @@ pub use dynamodb::{DynamoDbAttribute, DynamoDbStore, DynamoDbStoreBuilder};
 #[cfg(feature = "memory")]
 pub use memory::{MemoryStore, MemoryStoreBuilder};
 #[cfg(feature = "mysql")]
+pub(crate) use mysql::MySqlLink;
+#[cfg(feature = "mysql")]
 pub use mysql::{MySqlStore, MySqlStoreBuilder};
 #[cfg(feature = "postgres")]
 pub(crate) use postgres::PostgresLink;
@@ -33,5 +35,7 @@ pub use postgres::{PostgresStore, PostgresStoreBuilder};
 pub use redis::{RedisStore, RedisStoreBuilder};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use sql::SqlColumn;
+#[cfg(feature = "sqlite-transactions")]
+pub(crate) use sqlite::SqliteLink;
 #[cfg(feature = "sqlite-unbundled")]
 pub use sqlite::{SqliteStore, SqliteStoreBuilder, Synchronous};

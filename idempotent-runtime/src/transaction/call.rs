@@ -27,7 +27,8 @@ use crate::shim::{Fallible, refused, replay};
 use crate::store::{Settled, Store};
 
 const NO_RECORDS: &str = "the store of this handle keeps no records in a database that a transaction can be of; \
-                          `transaction` works with `PostgresStore`";
+                          `transaction` works with `PostgresStore`, `MySqlStore` and, with the \
+                          feature `sqlite-transactions`, `SqliteStore`";
 const OTHER_DATABASE: &str = "the transaction is of another kind of database than the table of the store";
 const NOT_OPEN: &str = "the connection is not inside a transaction; begin one, and commit it after the call";
 const ENDED: &str =
@@ -226,7 +227,7 @@ pub async fn record_in(
         }
     };
     let ended = match connection.link(&records) {
-        Some(mut link) => end(&attempt.call, ending, failed, &mut *link).await,
+        Some(mut link) => end(&attempt, ending, failed, &mut *link).await,
         None => Err(Trouble::Ended),
     };
     match ended {
@@ -353,22 +354,23 @@ fn level(call: &Call) -> usize {
 }
 
 /// Settles the record, or undoes the call. After an error nothing of the call is left to be committed.
-async fn end(call: &Call, ending: Ending, failed: bool, link: &mut dyn Link) -> Result<Outcome, Trouble> {
+async fn end(attempt: &Owned, ending: Ending, failed: bool, link: &mut dyn Link) -> Result<Outcome, Trouble> {
+    let (call, number) = (&attempt.call, attempt.number);
     let entry = entry(call);
     let (settled, outcome) = match ending {
-        Ending::Release => return link.undo(entry.level).await.map(|()| Outcome::Executed),
+        Ending::Release => return link.undo(&entry, number).await.map(|()| Outcome::Executed),
         Ending::Settle(settled, outcome) => (settled, outcome),
     };
     let keep = match settled {
         Settled::Unknown => call.lease.unknown_ttl,
         _ => call.ttl,
     };
-    match link.settle(&entry, &settled, keep, failed).await {
+    match link.settle(&entry, number, &settled, keep, failed).await {
         Ok(()) => Ok(outcome),
-        Err(Trouble::Ended) => Err(Trouble::Ended),
+        Err(trouble @ (Trouble::Ended | Trouble::RolledBack(_))) => Err(trouble),
         Err(trouble) => {
             // Where it is not possible, the database has given the transaction up already.
-            let _ = link.undo(entry.level).await;
+            let _ = link.undo(&entry, number).await;
             Err(trouble)
         }
     }
@@ -379,7 +381,7 @@ fn error(call: &Call, trouble: Trouble) -> Error {
     let operation = call.key.operation().clone();
     match trouble {
         Trouble::NotOpen => Error::Transaction { operation, reason: NOT_OPEN },
-        Trouble::Ended => Error::Transaction { operation, reason: ENDED },
+        Trouble::Ended | Trouble::RolledBack(_) => Error::Transaction { operation, reason: ENDED },
         Trouble::Busy => Error::InProgress { operation, retry_after: RETRY_AFTER },
         Trouble::NoTable(source) | Trouble::Contended(source) | Trouble::Store(source) => {
             call.store_error(source)
@@ -389,8 +391,8 @@ fn error(call: &Call, trouble: Trouble) -> Error {
 
 /// Tells the transaction around, if it is one that may begin again, that it would be worth it.
 fn note(trouble: &Trouble) {
-    #[cfg(feature = "postgres")]
-    if matches!(trouble, Trouble::Contended(_)) {
+    #[cfg(feature = "_sqlx")]
+    if matches!(trouble, Trouble::Contended(_) | Trouble::RolledBack(_)) {
         super::whole::note_contention();
     }
     let _ = trouble;

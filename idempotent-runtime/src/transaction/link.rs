@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::fingerprint::Fingerprint;
 use crate::key::RecordKey;
-use crate::store::{Grant, OwnerToken, Record, Settled, StoreError, StoreResult, TakeOver};
+use crate::store::{Grant, OwnerToken, Record, Settled, State, StoreError, StoreResult, TakeOver};
 
 /// What a call asks of its transaction before its body.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,28 @@ pub struct Entry<'a> {
     pub(crate) wait: Duration,
     pub(crate) take_over: TakeOver,
     pub(crate) max_attempts: u32,
+}
+
+impl Entry<'_> {
+    /// The name of the savepoint around the call.
+    pub(crate) fn call_point(&self) -> String {
+        format!("idempotent_call_{}", self.level)
+    }
+
+    /// The name of the savepoint around the body.
+    pub(crate) fn body_point(&self) -> String {
+        format!("idempotent_body_{}", self.level)
+    }
+
+    /// Whether the policy allows an attempt after that of `record`. Never after steps: a body in a transaction has none, so
+    /// it would do again what they have done.
+    pub(crate) fn may_follow(&self, record: &Record) -> bool {
+        let State::Running { lease_left, effects_begun } = record.state else { return false };
+        lease_left.is_zero()
+            && record.fingerprint == self.fingerprint
+            && record.steps.is_empty()
+            && self.take_over.allows(effects_begun, &[])
+    }
 }
 
 /// What stands under the key.
@@ -44,6 +66,8 @@ pub enum Trouble {
     NotOpen,
     /// The transaction that the call had begun in is not there any more.
     Ended,
+    /// The database has rolled the transaction back, so nothing of the call is left; another one may succeed.
+    RolledBack(StoreError),
     /// There is no table of records in this database.
     NoTable(StoreError),
     /// Another transaction had the record for longer than the call may wait.
@@ -62,17 +86,18 @@ pub trait Link: Send {
     /// Reserves the key and opens a savepoint for the body, or shows the record in the way.
     async fn enter(&mut self, entry: &Entry<'_>) -> Result<Entered, Trouble>;
 
-    /// Settles the call's record, after undoing what the body wrote if `undo` says so.
+    /// Settles the record of the call, which is the `attempt`th, after undoing what the body wrote if `undo` says so.
     async fn settle(
         &mut self,
         entry: &Entry<'_>,
+        attempt: u32,
         settled: &Settled,
         keep: Duration,
         undo: bool,
     ) -> Result<(), Trouble>;
 
-    /// Undoes the call: what its body wrote, and its record.
-    async fn undo(&mut self, level: usize) -> Result<(), Trouble>;
+    /// Undoes the call, which is the `attempt`th: what its body wrote, and its record.
+    async fn undo(&mut self, entry: &Entry<'_>, attempt: u32) -> Result<(), Trouble>;
 
     /// Makes the table where it is missing, if the store may, on a connection of the store's own.
     async fn make_table(&mut self) -> StoreResult<()>;

@@ -8,26 +8,30 @@
 //! There is no lease, no heartbeat and no second connection: the lock on the record is the transaction's, and ends with it.
 
 #![cfg_attr(
-    not(feature = "postgres"),
+    not(feature = "_sqlx"),
     allow(dead_code, reason = "without a database that it works on, nothing makes these")
 )]
 
 mod call;
 mod link;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "_sqlx")]
 mod whole;
 
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "mysql")]
+use crate::stores::MySqlStore;
 #[cfg(feature = "postgres")]
 use crate::stores::PostgresStore;
+#[cfg(feature = "sqlite-transactions")]
+use crate::stores::SqliteStore;
 
 #[doc(hidden)]
 pub use self::call::{BegunIn, Closing, EndingIn, EnteredIn, RunningIn, enter_in, record_in, run_in};
 pub(crate) use self::call::{begin_in, begun_in};
 pub(crate) use self::link::{Entered, Entry, Link, Trouble};
-#[cfg(feature = "postgres")]
+#[cfg(feature = "_sqlx")]
 pub use self::whole::{BoxFuture, TransactionDatabase};
 
 /// How long a duplicate waits for the transaction of the first call, where nothing else is said.
@@ -43,14 +47,28 @@ pub struct Transactional(Records);
 
 #[derive(Clone)]
 enum Records {
+    #[cfg(feature = "mysql")]
+    MySql(MySqlStore),
     #[cfg(feature = "postgres")]
     Postgres(PostgresStore),
+    #[cfg(feature = "sqlite-transactions")]
+    Sqlite(SqliteStore),
     /// So that there is always one; never made.
-    #[cfg(not(feature = "postgres"))]
+    #[cfg(not(feature = "_sqlx"))]
     None(std::convert::Infallible),
 }
 
 impl Transactional {
+    #[cfg(feature = "mysql")]
+    pub(crate) fn mysql(store: MySqlStore) -> Self {
+        Self(Records::MySql(store))
+    }
+
+    #[cfg(feature = "sqlite-transactions")]
+    pub(crate) fn sqlite(store: SqliteStore) -> Self {
+        Self(Records::Sqlite(store))
+    }
+
     #[cfg(feature = "postgres")]
     pub(crate) fn postgres(store: PostgresStore) -> Self {
         Self(Records::Postgres(store))
@@ -65,12 +83,13 @@ impl fmt::Debug for Transactional {
 
 /// A connection that is inside a transaction: what an argument named by `transaction = …` is a `&mut` of.
 ///
-/// `sqlx::Transaction`, a connection of sqlx and one out of its pool, for PostgreSQL (feature `postgres`).
+/// `sqlx::Transaction`, a connection of sqlx and one out of its pool: for PostgreSQL (feature `postgres`), MySQL and
+/// MariaDB (`mysql`), and SQLite (`sqlite-transactions`).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a connection that `transaction` can use",
     label = "not a transaction of a supported database",
     note = "take a `&mut sqlx::Transaction<'_, sqlx::Postgres>` or `&mut sqlx::PgConnection` with \
-            the feature `postgres`"
+            the feature `postgres`; their like for MySQL with `mysql`, for SQLite with `sqlite-transactions`"
 )]
 pub trait TransactionConnection: sealed::Sealed + Send {
     /// The connection as the protocol uses it; `None` when the records are in another kind of database.
@@ -83,7 +102,7 @@ mod sealed {
 }
 
 /// The types that give a connection, and how.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "_sqlx")]
 macro_rules! connections {
     ($database:ty, $connection:ty, $variant:ident => $link:expr) => {
         connections!(@one [] $connection, $variant => $link);
@@ -106,3 +125,7 @@ macro_rules! connections {
 
 #[cfg(feature = "postgres")]
 connections!(sqlx::Postgres, sqlx::PgConnection, Postgres => crate::stores::PostgresLink::new);
+#[cfg(feature = "mysql")]
+connections!(sqlx::MySql, sqlx::MySqlConnection, MySql => crate::stores::MySqlLink::new);
+#[cfg(feature = "sqlite-transactions")]
+connections!(sqlx::Sqlite, sqlx::SqliteConnection, Sqlite => crate::stores::SqliteLink::new);

@@ -63,6 +63,45 @@ impl TransactionDatabase for sqlx::Postgres {
     }
 }
 
+#[cfg(feature = "mysql")]
+impl sealed::Sealed for sqlx::MySql {}
+#[cfg(feature = "mysql")]
+impl TransactionDatabase for sqlx::MySql {
+    const NAME: &'static str = "mysql";
+
+    fn begin(
+        pool: &sqlx::Pool<Self>,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin())
+    }
+
+    /// A deadlock, a wait for a lock that was too long, and a row that changed after the snapshot.
+    fn is_contention(error: &dyn sqlx::error::DatabaseError) -> bool {
+        let error = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>();
+        error.is_some_and(|error| matches!(error.number(), 1213 | 1205 | 1020))
+    }
+}
+
+#[cfg(feature = "sqlite-transactions")]
+impl sealed::Sealed for sqlx::Sqlite {}
+#[cfg(feature = "sqlite-transactions")]
+impl TransactionDatabase for sqlx::Sqlite {
+    const NAME: &'static str = "sqlite";
+
+    /// With the write lock, since a transaction that reads first and writes later fails when somebody has written between.
+    fn begin(
+        pool: &sqlx::Pool<Self>,
+    ) -> BoxFuture<'_, Result<sqlx::Transaction<'static, Self>, sqlx::Error>> {
+        Box::pin(pool.begin_with("BEGIN IMMEDIATE"))
+    }
+
+    /// `SQLITE_BUSY` and `SQLITE_LOCKED`; what is above the lowest byte says why.
+    fn is_contention(error: &dyn sqlx::error::DatabaseError) -> bool {
+        let code = error.code().and_then(|code| code.parse::<i32>().ok());
+        code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
+    }
+}
+
 impl Idempotency {
     /// Begins a transaction on a connection of `pool`, runs `body` in it, and commits; all of it again, up to ten times,
     /// when the database says that another try may succeed: after a serialization failure, a deadlock, a busy database.
@@ -106,6 +145,7 @@ impl Idempotency {
                 Err(Failed::Commit { error, lost }) if lost || is_contention::<D>(&error) => {
                     store_error::<D>(error).into()
                 }
+                Err(Failed::Begin(error)) if is_contention::<D>(&error) => store_error::<D>(error).into(),
                 Err(Failed::Commit { error, .. } | Failed::Begin(error)) => {
                     return Err(store_error::<D>(error).into());
                 }

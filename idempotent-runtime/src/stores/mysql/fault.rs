@@ -36,6 +36,7 @@ mod number {
     pub(super) const PROCEDURE_EXISTS: u16 = 1304;
     pub(super) const NO_DATABASE: u16 = 1046;
     pub(super) const NO_TABLE: u16 = 1146;
+    /// Also of a savepoint.
     pub(super) const NO_PROCEDURE: u16 = 1305;
     pub(super) const ACCESS_DENIED: u16 = 1045;
     pub(super) const TOO_MANY_CONNECTIONS: u16 = 1040;
@@ -65,6 +66,21 @@ impl Fault {
     /// The transaction met another one and was undone; asked again at once, it comes through.
     pub(super) fn is_collision(&self) -> bool {
         matches!(self.number(), Some(number::DEADLOCK | number::CHANGED_SINCE_READ))
+    }
+
+    /// Somebody else had the lock for too long.
+    pub(super) fn is_lock_timeout(&self) -> bool {
+        self.number() == Some(number::LOCK_WAIT_TIMEOUT)
+    }
+
+    /// There is no savepoint of the name.
+    pub(super) fn is_missing_savepoint(&self) -> bool {
+        self.number() == Some(number::NO_PROCEDURE)
+    }
+
+    /// The table is not there.
+    pub(super) fn is_missing_table(&self) -> bool {
+        self.number() == Some(number::NO_TABLE)
     }
 
     /// The connection had been ended before; another one may work.

@@ -5,11 +5,13 @@ mod builder;
 mod doctor;
 mod fast;
 mod fault;
+mod ground;
 mod routine;
 mod row;
 mod schema;
 mod session;
 mod steps;
+mod transaction;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio::sync::OnceCell;
 
 use self::fast::FastTexts;
 use self::fault::Fault;
+use self::ground::Ground;
 use self::routine::{Routine, Texts};
 use self::row::{Said, token};
 use self::schema::Server;
@@ -33,8 +36,10 @@ use crate::store::{
     Settled, Step, Store, StoreResult, TakeOver, Write,
 };
 use crate::stores::sql::{Names, encode, micros};
+use crate::transaction::Transactional;
 
 pub use self::builder::MySqlStoreBuilder;
+pub(crate) use self::transaction::MySqlLink;
 
 /// What errors and events call this store.
 const NAME: &str = "mysql";
@@ -104,6 +109,7 @@ struct Familiar {
     texts: Texts,
     /// Where statements commit by themselves.
     fast: Option<FastTexts>,
+    ground: Ground,
     procedures: bool,
     max_result: usize,
 }
@@ -161,6 +167,7 @@ impl MySqlStore {
             Ok(Familiar {
                 texts: Texts::new(names, procedures),
                 fast: server.commits.then(|| FastTexts::new(names, !procedures)),
+                ground: Ground::new(names, !procedures),
                 procedures,
                 max_result: usize::try_from(max_result).unwrap_or(usize::MAX),
             })
@@ -398,5 +405,9 @@ impl Store for MySqlStore {
 
     async fn examine(&self) -> StoreResult<Vec<Finding>> {
         Ok(self.find_faults().await?)
+    }
+
+    fn transactional(&self) -> Option<Transactional> {
+        Some(Transactional::mysql(self.clone()))
     }
 }

@@ -21,7 +21,7 @@ use super::ask::{Value, plain};
 use super::fault::Fault;
 use super::record::get;
 use super::{PostgresStore, Sql, reserve};
-use crate::store::{Grant, Lease, Reserve, Reserved, Settled, State, StoreError, StoreResult};
+use crate::store::{Grant, Lease, Reserve, Reserved, Settled, StoreError, StoreResult};
 use crate::transaction::{Entered, Entry, Link, Trouble};
 
 /// Writes a record of a new generation where there is none, and waits for whoever is writing one; no row where one stands
@@ -61,15 +61,6 @@ pub(crate) struct PostgresLink<'c> {
     store: &'c PostgresStore,
 }
 
-/// The names of the savepoints: around the call, and around its body.
-fn call_point(level: usize) -> String {
-    format!("idempotent_call_{level}")
-}
-
-fn body_point(level: usize) -> String {
-    format!("idempotent_body_{level}")
-}
-
 impl<'c> PostgresLink<'c> {
     pub(crate) fn new(connection: &'c mut PgConnection, store: &'c PostgresStore) -> Self {
         Self { connection, store }
@@ -85,7 +76,7 @@ impl<'c> PostgresLink<'c> {
     }
 
     async fn try_to_enter(&mut self, entry: &Entry<'_>) -> Result<Entered, Fault> {
-        let Entry { level, key, owner, fingerprint, unknown_ttl, wait, .. } = *entry;
+        let Entry { key, owner, fingerprint, unknown_ttl, wait, .. } = *entry;
         let fresh = [
             Value::Text(key.as_str()),
             Value::Text(key.operation()),
@@ -96,8 +87,7 @@ impl<'c> PostgresLink<'c> {
             Value::Text(&lock_timeout(wait)),
         ];
         let fresh = plain(self.sql().statements.fresh.as_str(), &fresh)?;
-        let call = call_point(level);
-        let body = body_point(level);
+        let (call, body) = (entry.call_point(), entry.body_point());
         let mut text = format!("SAVEPOINT {call}; {fresh}; SAVEPOINT {body}");
         for _ in 0..TRIES {
             let rows = self.run(text).await?;
@@ -127,7 +117,7 @@ impl<'c> PostgresLink<'c> {
         let Some(record) = super::admin::load(self.connection, sql, entry.key).await? else {
             return Ok(None);
         };
-        if !may_follow(entry, &record) {
+        if !entry.may_follow(&record) {
             return Ok(Some(Entered::Held { record, sees_changes }));
         }
         let lease = Lease { duration: Duration::ZERO, unknown_ttl: entry.unknown_ttl };
@@ -142,7 +132,7 @@ impl<'c> PostgresLink<'c> {
         let follow = plain(sql.statements.follow.as_str(), &reserve::values(&request))?;
         let set = |value: &str| plain("SET LOCAL lock_timeout = $1", &[Value::Text(value)]);
         let (bound, setting) = (set(&lock_timeout(entry.wait))?, set(setting)?);
-        let body = body_point(entry.level);
+        let body = entry.body_point();
         let rows = self.run(format!("{bound}; {follow}; {setting}; SAVEPOINT {body}")).await?;
         rows.first()
             .map(|row| {
@@ -179,16 +169,6 @@ impl<'c> PostgresLink<'c> {
     }
 }
 
-/// Whether the policy allows an attempt after that of `record`. Never after steps: a body in a transaction has none, so it
-/// would do again what they have done.
-fn may_follow(entry: &Entry<'_>, record: &crate::store::Record) -> bool {
-    let State::Running { lease_left, effects_begun } = record.state else { return false };
-    lease_left.is_zero()
-        && record.fingerprint == entry.fingerprint
-        && record.steps.is_empty()
-        && entry.take_over.allows(effects_begun, &[])
-}
-
 /// As a setting: at least a millisecond, since zero would mean for ever.
 fn lock_timeout(wait: Duration) -> String {
     i32::try_from(wait.as_millis()).unwrap_or(i32::MAX).max(1).to_string()
@@ -197,7 +177,7 @@ fn lock_timeout(wait: Duration) -> String {
 #[async_trait]
 impl Link for PostgresLink<'_> {
     async fn enter(&mut self, entry: &Entry<'_>) -> Result<Entered, Trouble> {
-        let call = call_point(entry.level);
+        let call = entry.call_point();
         match self.try_to_enter(entry).await {
             Ok(Entered::Held { record, sees_changes }) => {
                 let released = self.run(format!("RELEASE SAVEPOINT {call}")).await;
@@ -211,7 +191,7 @@ impl Link for PostgresLink<'_> {
                 let trouble = self.trouble(fault, false);
                 if !had_failed && !matches!(trouble, Trouble::NotOpen) {
                     // The error is the one that counts; a transaction that cannot go back is of no use any more.
-                    let _ = self.undo(entry.level).await;
+                    let _ = self.undo(entry, 1).await;
                 }
                 Err(trouble)
             }
@@ -221,6 +201,7 @@ impl Link for PostgresLink<'_> {
     async fn settle(
         &mut self,
         entry: &Entry<'_>,
+        _attempt: u32,
         settled: &Settled,
         keep: Duration,
         undo: bool,
@@ -236,9 +217,9 @@ impl Link for PostgresLink<'_> {
         ];
         let complete = plain(self.sql().statements.complete.as_str(), &values);
         let complete = complete.map_err(|fault| self.trouble(fault, true))?;
-        let call = call_point(entry.level);
+        let call = entry.call_point();
         let back =
-            if undo { format!("ROLLBACK TO SAVEPOINT {}; ", body_point(entry.level)) } else { String::new() };
+            if undo { format!("ROLLBACK TO SAVEPOINT {}; ", entry.body_point()) } else { String::new() };
         let rows = self.run(format!("{back}{complete}; RELEASE SAVEPOINT {call}")).await;
         if rows.map_err(|fault| self.trouble(fault, true))?.is_empty() {
             self.poison().await;
@@ -247,8 +228,8 @@ impl Link for PostgresLink<'_> {
         Ok(())
     }
 
-    async fn undo(&mut self, level: usize) -> Result<(), Trouble> {
-        let call = call_point(level);
+    async fn undo(&mut self, entry: &Entry<'_>, _attempt: u32) -> Result<(), Trouble> {
+        let call = entry.call_point();
         let undone = self.run(format!("ROLLBACK TO SAVEPOINT {call}; RELEASE SAVEPOINT {call}")).await;
         undone.map(drop).map_err(|fault| self.trouble(fault, true))
     }

@@ -4,13 +4,19 @@ mod admin;
 mod attempt;
 mod builder;
 mod fault;
+#[cfg(feature = "sqlite-transactions")]
+mod ground;
 mod host_clock;
 mod job;
+#[cfg(feature = "sqlite-transactions")]
+mod patience;
 mod queue;
 mod reserve;
 mod row;
 mod schema;
 mod session;
+#[cfg(feature = "sqlite-transactions")]
+mod transaction;
 mod writer;
 
 use std::fmt;
@@ -32,6 +38,8 @@ use crate::store::{
 };
 
 pub use self::builder::{SqliteStoreBuilder, Synchronous};
+#[cfg(feature = "sqlite-transactions")]
+pub(crate) use self::transaction::SqliteLink;
 
 /// What errors and events call this store.
 const NAME: &str = "sqlite";
@@ -73,6 +81,8 @@ pub struct SqliteStore {
     requests: Requests,
     path: Arc<Path>,
     table: Arc<str>,
+    #[cfg(feature = "sqlite-transactions")]
+    ground: Arc<ground::Ground>,
 }
 
 impl SqliteStore {
@@ -113,6 +123,8 @@ impl SqliteStore {
         let (requests, receiver) = mpsc::channel();
         let path: Arc<Path> = settings.location.path.clone().into();
         let table: Arc<str> = settings.location.table.as_str().into();
+        #[cfg(feature = "sqlite-transactions")]
+        let clock = Arc::clone(&settings.clock);
         let (answer, opened) = oneshot::channel();
         std::thread::Builder::new()
             .name("idempotent-sqlite".into())
@@ -120,10 +132,19 @@ impl SqliteStore {
             .map_err(|error| {
                 Fault::Unavailable(format!("no thread could be started: {error}")).into_open_error(&path)
             })?;
-        match opened.await {
-            Ok(result) => result.map(|()| Self { requests, path, table }),
-            Err(_) => Err(ended(&path)),
-        }
+        let Ok(file) = opened.await else { return Err(ended(&path)) };
+        #[cfg_attr(
+            not(feature = "sqlite-transactions"),
+            allow(unused_variables, reason = "only those need it")
+        )]
+        let file = file?;
+        Ok(Self {
+            requests,
+            path,
+            #[cfg(feature = "sqlite-transactions")]
+            ground: Arc::new(ground::Ground::new(&table, clock, file)),
+            table,
+        })
     }
 
     /// Sends `operation` to the writer thread. If the caller goes away after that, it is done all the same, unless it
@@ -225,5 +246,10 @@ impl Store for SqliteStore {
 
     async fn purge(&self, limit: usize) -> StoreResult<usize> {
         self.ask(admin::Purge { left: limit, purged: 0 }).await
+    }
+
+    #[cfg(feature = "sqlite-transactions")]
+    fn transactional(&self) -> Option<crate::transaction::Transactional> {
+        Some(crate::transaction::Transactional::sqlite(self.clone()))
     }
 }

@@ -29,6 +29,9 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(1),
 ];
 
+/// What SQLite calls the open file; `None` when that is not text.
+pub(super) type FileName = Option<Box<str>>;
+
 /// What the thread is given.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -46,12 +49,12 @@ enum End {
 }
 
 /// The life of the thread: until the last handle is gone, whatever happens on the way.
-pub(super) fn run(mut settings: Settings, mut queue: Queue, opened: oneshot::Sender<StoreResult<()>>) {
+pub(super) fn run(mut settings: Settings, mut queue: Queue, opened: oneshot::Sender<StoreResult<FileName>>) {
     let mut connection = match schema::open(&settings.location) {
         Ok(connection) => {
             let file = FileId::of(&settings.location.path);
             // If nobody waits for the answer any more, the queue is closed too.
-            let _ = opened.send(Ok(()));
+            let _ = opened.send(Ok(connection.path().map(Into::into)));
             Some((connection, file))
         }
         Err(fault) => {
