@@ -1,1 +1,3 @@
-//! Programs that show the crate doing its job; see `examples/`.
+//! What the programs under `examples/` share.
+
+pub mod killing;

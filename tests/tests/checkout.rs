@@ -12,9 +12,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tests::examples::program;
 
 const REQUESTS: usize = 277;
 
@@ -282,7 +283,7 @@ impl Place {
 
     /// The program with a database of the test's own, and so with a ledger of its own.
     fn command(&self) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(program("checkout"));
         command.arg("--database").arg(self.database()).current_dir(&self.0);
         command
     }
@@ -363,26 +364,4 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// The example's program, built first: whoever runs this package's tests alone has not built it yet.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let output = Command::new(cargo)
-            .args(["build", "--quiet", "--package", "examples", "--example", "checkout"])
-            .arg("--message-format=json-render-diagnostics")
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "the example does not build");
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-            .expect("cargo names the executable")
-    })
 }

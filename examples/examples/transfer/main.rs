@@ -2,172 +2,88 @@
 //! moment: at the end every transfer is there exactly once, to the cent.
 //!
 //! ```text
-//! cargo run --example transfer --features postgres -- --database postgres://localhost/test
+//! cargo run --example transfer
+//! cargo run --example transfer -- --database postgres://localhost/test
+//! cargo run --example transfer -- --database mysql://localhost/test
 //! ```
 //!
-//! The tables `transfer_…` of that database are made anew.
+//! Without `--database` it is a SQLite file. The tables `transfer_…` of the database are made anew.
 
-use std::error::Error as StdError;
-use std::fmt;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Duration;
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 
+use bank::Totals;
 use clap::Parser;
-use idempotent_runtime::stores::PostgresStore;
-use idempotent_runtime::{Error, Idempotency, idempotent};
-use rand::seq::SliceRandom;
-use sqlx::postgres::PgPoolOptions;
-use sqlx::{Executor, PgPool, Postgres, Transaction};
+use examples::killing::kill_and_let_end;
 
-const TABLE: &str = "transfer_records";
+mod bank;
 
-#[derive(Parser)]
-#[command(about = "Transfers between two accounts, exactly once, by processes that are killed")]
+#[derive(Debug, Parser)]
+#[command(
+    name = "transfer",
+    about = "Transfers between two accounts, exactly once, by processes that are killed"
+)]
 struct Arguments {
-    /// The URL of a PostgreSQL database.
+    /// A `postgres:`, `mysql:` or `sqlite:` URL [default: a SQLite file in target/transfer]
     #[arg(long)]
-    database: String,
-    /// How many transfers.
+    database: Option<String>,
+
+    /// How many transfers
     #[arg(long, default_value_t = 1000)]
     transfers: u32,
-    /// How many processes are killed.
+
+    /// How many processes are killed
     #[arg(long, default_value_t = 20)]
     kills: u32,
-    /// How many processes work at a time.
+
+    /// How many processes work at a time
     #[arg(long, default_value_t = 3)]
     workers: usize,
-    /// Works off all transfers, and ends. What the others are started with.
+
+    /// Work off all transfers, and end: what the others are started with
     #[arg(long, hide = true)]
     work: bool,
 }
 
-#[derive(Debug)]
-enum TransferError {
-    Idempotency(Error),
-    Database(sqlx::Error),
+/// A file in the workspace, whatever the current directory is.
+fn default_database() -> std::io::Result<String> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/transfer"));
+    std::fs::create_dir_all(&folder)?;
+    Ok(format!("sqlite:{}", folder.canonicalize()?.join("transfer.db").display()))
 }
 
-impl From<Error> for TransferError {
-    fn from(error: Error) -> Self {
-        Self::Idempotency(error)
+async fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn Error>> {
+    let Arguments { database, transfers, kills, workers, work } = arguments;
+    let database = database.map_or_else(default_database, Ok)?;
+    if work {
+        bank::work(&database, transfers).await?;
+        return Ok(ExitCode::SUCCESS);
     }
-}
-
-impl From<sqlx::Error> for TransferError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
+    bank::make_anew(&database).await?;
+    let program = std::env::current_exe()?;
+    let start = || {
+        Command::new(&program)
+            .args(["--work", "--database", &database, "--transfers", &transfers.to_string()])
+            .stdin(Stdio::null())
+            .spawn()
+    };
+    let ended_well = kill_and_let_end(start, workers, kills).await?;
+    let (found, wanted) = (bank::totals(&database).await?, Totals::of(transfers));
+    println!("{transfers} transfers, {kills} processes killed");
+    println!("postings: {}, of {}; different ones: {}", found.postings, wanted.postings, found.different);
+    println!("balances: {:?}, of {:?}", found.balances, wanted.balances);
+    if ended_well && found == wanted {
+        return Ok(ExitCode::SUCCESS);
     }
-}
-
-impl fmt::Display for TransferError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the transfer was not made")
-    }
-}
-
-impl StdError for TransferError {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(match self {
-            Self::Idempotency(error) => error,
-            Self::Database(error) => error,
-        })
-    }
-}
-
-/// Moves money from the first account to the second.
-#[idempotent(key = "id", name = "transfer", transaction = tx, wait = "30s")]
-async fn transfer(tx: &mut Transaction<'_, Postgres>, id: u32, cents: i64) -> Result<i64, TransferError> {
-    for (account, cents) in [(1_i64, -cents), (2, cents)] {
-        let posting = sqlx::query("INSERT INTO transfer_postings VALUES ($1, $2, $3)");
-        posting.bind(i64::from(id)).bind(account).bind(cents).execute(&mut **tx).await?;
-        let balance = sqlx::query("UPDATE transfer_accounts SET cents = cents + $2 WHERE id = $1");
-        balance.bind(account).bind(cents).execute(&mut **tx).await?;
-    }
-    Ok(cents)
-}
-
-fn cents(id: u32) -> i64 {
-    i64::from(id % 97) + 1
-}
-
-/// Asks for every transfer twice, in an order of this process's own.
-async fn work(pool: PgPool, transfers: u32) -> Result<(), Box<dyn StdError>> {
-    let store = PostgresStore::builder(pool.clone()).table(TABLE).open().await?;
-    let idempotency = Idempotency::new(store);
-    let mut ids: Vec<u32> = (0..transfers).chain(0..transfers).collect();
-    ids.shuffle(&mut rand::rng());
-    for id in ids {
-        idempotency.transaction(&pool, |tx| Box::pin(transfer(tx, id, cents(id)))).await?;
-    }
-    Ok(())
-}
-
-fn start(arguments: &Arguments) -> std::io::Result<Child> {
-    Command::new(std::env::current_exe()?)
-        .args(["--work", "--database", &arguments.database, "--transfers", &arguments.transfers.to_string()])
-        .stdin(Stdio::null())
-        .spawn()
-}
-
-/// Starts workers, kills them and starts others, and lets the last ones end.
-async fn kill_and_let_end(arguments: &Arguments) -> Result<bool, Box<dyn StdError>> {
-    let mut workers = Vec::new();
-    for _ in 0..arguments.workers.max(1) {
-        workers.push(start(arguments)?);
-    }
-    for _ in 0..arguments.kills {
-        tokio::time::sleep(Duration::from_millis(rand::random_range(20..200))).await;
-        let mut killed = workers.remove(0);
-        let sent = killed.kill();
-        killed.wait()?;
-        sent?;
-        workers.push(start(arguments)?);
-    }
-    let mut all_ended_well = true;
-    for mut worker in workers {
-        all_ended_well &= worker.wait()?.success();
-    }
-    Ok(all_ended_well)
-}
-
-async fn run(arguments: &Arguments) -> Result<bool, Box<dyn StdError>> {
-    let pool = PgPoolOptions::new().max_connections(4).connect(&arguments.database).await?;
-    if arguments.work {
-        return work(pool, arguments.transfers).await.map(|()| true);
-    }
-    pool.execute(
-        "DROP TABLE IF EXISTS transfer_records, transfer_postings, transfer_accounts; \
-         CREATE TABLE transfer_accounts (id bigint PRIMARY KEY, cents bigint NOT NULL); \
-         CREATE TABLE transfer_postings (transfer bigint NOT NULL, account bigint NOT NULL, cents bigint NOT NULL); \
-         INSERT INTO transfer_accounts VALUES (1, 0), (2, 0)",
-    )
-    .await?;
-    let ended_well = kill_and_let_end(arguments).await?;
-    let postings: i64 = sqlx::query_scalar("SELECT count(*) FROM transfer_postings").fetch_one(&pool).await?;
-    let distinct = "SELECT count(DISTINCT (transfer, account)) FROM transfer_postings";
-    let distinct: i64 = sqlx::query_scalar(distinct).fetch_one(&pool).await?;
-    let balances = sqlx::query_scalar("SELECT cents FROM transfer_accounts ORDER BY id");
-    let balances: Vec<i64> = balances.fetch_all(&pool).await?;
-    let (wanted, sum) =
-        (i64::from(arguments.transfers) * 2, (0..arguments.transfers).map(cents).sum::<i64>());
-    println!("{} transfers, {} processes killed", arguments.transfers, arguments.kills);
-    println!("postings: {postings}, of {wanted}; different ones: {distinct}");
-    println!("balances: {balances:?}, of {:?}", [-sum, sum]);
-    Ok(ended_well && postings == wanted && distinct == wanted && balances == [-sum, sum])
+    eprintln!("not every transfer is there exactly once");
+    Ok(ExitCode::FAILURE)
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments).await {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            eprintln!("not every transfer is there exactly once");
-            ExitCode::FAILURE
-        }
-        Err(error) => {
-            eprintln!("{error}{}", error.source().map(|source| format!(": {source}")).unwrap_or_default());
-            ExitCode::FAILURE
-        }
-    }
+    run(Arguments::parse()).await.unwrap_or_else(|error| {
+        eprintln!("{error}{}", error.source().map(|source| format!(": {source}")).unwrap_or_default());
+        ExitCode::FAILURE
+    })
 }
