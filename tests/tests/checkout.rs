@@ -1,11 +1,6 @@
 //! The `checkout` example, run as a user runs it: a program, its files and what it prints.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test stops where something is wrong"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops where something is wrong")]
 
 use std::collections::HashMap;
 use std::fs;

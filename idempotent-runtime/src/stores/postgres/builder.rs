@@ -6,6 +6,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use super::super::sql::{Names, SqlColumn};
 use super::ask::Sending;
 use super::fault::Fault;
+use super::prepared::Prepared;
 use super::text::Statements;
 use super::{PostgresStore, Sql, schema};
 use crate::store::StoreResult;
@@ -138,8 +139,10 @@ impl PostgresStoreBuilder {
 
     pub(super) fn build_checked(self) -> PostgresStore {
         let channel = self.channel_name().to_owned();
+        let statements = Statements::new(&self.names, &channel);
         let sql = Sql {
-            statements: Statements::new(&self.names, &channel),
+            prepared: Prepared::new(&statements, self.sending),
+            statements,
             sending: self.sending,
             table: self.names.quoted(self.names.table()),
             schema: schema::statements(&self.names, self.fillfactor),

@@ -82,6 +82,11 @@ impl Fault {
         self.has_code(&["42P01"])
     }
 
+    /// There is no prepared statement of the name.
+    pub(super) fn is_missing_statement(&self) -> bool {
+        self.has_code(&["26000"])
+    }
+
     /// `makes_record`: whether the operation would have added a record.
     fn kind(&self, makes_record: bool) -> StoreErrorKind {
         match self {

@@ -10,6 +10,7 @@ mod familiar;
 mod fault;
 mod link;
 mod operations;
+mod prepared;
 mod record;
 mod reserve;
 mod schema;
@@ -32,6 +33,7 @@ use self::familiar::{Familiar, stands_in_the_way};
 use self::fault::Fault;
 use self::link::Task;
 use self::operations::{Examine, Forget, LetGo, Load, Mark, On, Prepare, Purge, PutOne, Resolve};
+use self::prepared::Prepared;
 use self::text::Statements;
 use self::watch::Watchers;
 use super::sql::Names;
@@ -89,6 +91,7 @@ pub struct PostgresStore {
 #[derive(Debug)]
 struct Sql {
     statements: Statements,
+    prepared: Prepared,
     sending: Sending,
     /// The table's quoted name.
     table: String,

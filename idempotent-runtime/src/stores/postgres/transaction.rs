@@ -8,6 +8,8 @@
 //! UPDATE … ; RELEASE SAVEPOINT idempotent_call_0
 //! ```
 //!
+//! Planning takes the server longer than running them, so the two that have values are prepared once on a connection, in SQL.
+//!
 //! The outer savepoint is also the proof that the transaction is the one in which the call began: a body that ends it and
 //! begins another has lost the savepoint, and releasing it fails.
 
@@ -86,11 +88,19 @@ impl<'c> PostgresLink<'c> {
             Value::Int(Some(micros(unknown_ttl))),
             Value::Text(&lock_timeout(wait)),
         ];
-        let fresh = plain(self.sql().statements.fresh.as_str(), &fresh)?;
+        let prepared = &self.store.inner.sql.prepared;
+        let fresh = prepared.fresh.with(&fresh)?;
         let (call, body) = (entry.call_point(), entry.body_point());
         let mut text = format!("SAVEPOINT {call}; {fresh}; SAVEPOINT {body}");
         for _ in 0..TRIES {
-            let rows = self.run(text).await?;
+            let rows = match self.run(text).await {
+                Err(fault) if fault.is_missing_statement() => {
+                    let prepare = prepared.prepare();
+                    let text = format!("ROLLBACK TO SAVEPOINT {call}; {prepare}; {fresh}; SAVEPOINT {body}");
+                    self.run(text).await?
+                }
+                answer => answer?,
+            };
             let row = rows.first().ok_or(Fault::Contended)?;
             if let Some(fence) = get::<Option<i64>>(row, 0, "fence")? {
                 let fence = fence.unsigned_abs();
@@ -215,7 +225,7 @@ impl Link for PostgresLink<'_> {
             Value::Bytes(result),
             Value::Int(Some(micros(keep))),
         ];
-        let complete = plain(self.sql().statements.complete.as_str(), &values);
+        let complete = self.sql().prepared.complete.with(&values);
         let complete = complete.map_err(|fault| self.trouble(fault, true))?;
         let call = entry.call_point();
         let back =
