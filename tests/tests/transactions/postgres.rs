@@ -6,7 +6,7 @@ use std::time::Duration;
 use idempotent_runtime::stores::PostgresStore;
 use idempotent_runtime::{Idempotency, Outcome, with_outcome};
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{Executor, PgConnection, PgPool, Postgres};
+use sqlx::{Acquire, Executor, PgConnection, PgPool, Postgres};
 use tests::Order;
 use tests::servers::postgres::shared;
 
@@ -144,10 +144,11 @@ async fn a_call_costs_at_most_five_statements() {
     let count = "SELECT sum(calls)::bigint FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
                  WHERE d.datname = current_database() AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE 'SET SESSION%'";
     let statements = async || -> i64 { sqlx::query_scalar(count).fetch_one(pool).await.unwrap() };
+    let mut connection = pool.acquire().await.unwrap();
     // The first call of a connection prepares two of them.
     for (id, body, most) in [("o-0", 1, 9), ("o-1", 1, 5), ("o-1", 0, 5)] {
         let before = statements().await;
-        let mut tx = pool.begin().await.unwrap();
+        let mut tx = connection.begin().await.unwrap();
         charge_on(idempotency, &mut tx, &Order::new(id, 1)).await.unwrap();
         tx.commit().await.unwrap();
         let more = statements().await - before - 2 - body;
