@@ -5,6 +5,7 @@
 //! cargo run --example order-steps -- --crash-after charge   # dies
 //! cargo run --example order-steps                           # ships and mails
 //! cargo run --example order-steps                           # has nothing left to do
+//! cargo run --example order-steps -- --order order-2 --crash-after ship   # another order
 //! ```
 
 use std::error::Error;
@@ -89,8 +90,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (done, outcome) =
         with_outcome(process(&idempotency, Arc::clone(&world), arguments.order.clone())).await;
     let Done { parcel, receipt } = done?;
-    let how = if outcome == Some(Outcome::Replayed) { "was done before" } else { "is done" };
-    println!("{} {how}: {receipt}, {parcel}", arguments.order);
+    if outcome == Some(Outcome::Replayed) {
+        println!("{} was done before: {receipt}, {parcel} (give --order NAME for another)", arguments.order);
+    } else {
+        println!("{} is done: {receipt}, {parcel}", arguments.order);
+    }
     let (acts, twice) = world.count()?;
     println!("ledger: {acts} acts, {twice} of them twice");
     if twice > 0 {
