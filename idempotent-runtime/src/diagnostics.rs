@@ -78,7 +78,8 @@ impl<T: DeserializeOwned> ReadBack for T {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned when a call is refused",
     label = "`{Self}` is not `From<idempotent_runtime::Error>`",
-    note = "implement `From<idempotent_runtime::Error>` for it, for example as a variant `Idempotency(#[from] Error)`"
+    note = "implement `From<idempotent_runtime::Error>` for it, for example with `thiserror` as a variant \
+            `Idempotency(#[from] idempotent_runtime::Error)`; where errors are stored, with `#[serde(skip)]`"
 )]
 pub trait Refusable: From<Error> {}
 
@@ -155,7 +156,8 @@ where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored for replay",
     label = "`{Self}` is not `Serialize` and `DeserializeOwned`",
-    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or choose another `on_error`"
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, with `#[serde(skip)]` on the variant that holds \
+            `idempotent_runtime::Error`, or choose another `on_error`"
 )]
 pub trait Replayable: Serialize + DeserializeOwned {}
 

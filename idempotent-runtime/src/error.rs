@@ -91,7 +91,7 @@ pub enum Error {
         /// The serializer's reason.
         reason: Arc<str>,
     },
-    /// [`attempt`](crate::attempt) was asked for outside a body.
+    /// [`attempt`](crate::attempt) or [`step`](crate::step) was called outside a body.
     NoAttempt,
     /// The attempt does not own its key any more, so nothing may be written in its name. Given inside the body, and to the
     /// caller of a body that [`OnLost::Cancel`](crate::OnLost::Cancel) has dropped, which may have begun to act.
@@ -196,6 +196,11 @@ impl Error {
     }
 }
 
+/// Rounded up, so that nobody asks too early.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(operation) = self.operation() {
@@ -204,13 +209,18 @@ impl fmt::Display for Error {
         match self {
             Self::NotConfigured { reason, .. } | Self::Transaction { reason, .. } => f.write_str(reason),
             Self::MissingKey { part, .. } => write!(f, "the key part `{part}` is null or empty"),
-            Self::InProgress { .. } => f.write_str("a call with this key is still in progress"),
+            Self::InProgress { retry_after, .. } => write!(
+                f,
+                "the first call with this key is still at work, or has ended without an answer; ask again in {} s",
+                whole_seconds(*retry_after)
+            ),
             Self::Reentrant { .. } => f.write_str("called inside its own body for the same key"),
             Self::KeyReused { state, .. } => {
                 write!(f, "this key was used with other arguments (its record is {state})")
             }
             Self::OutcomeUnknown { .. } => f.write_str(
-                "an earlier attempt gave no answer, and what it did is not known; resolve the key",
+                "an earlier attempt gave no answer, or an error that leaves open what it did; find out what happened, and \
+                 resolve the key with the program `idempotent`, `Operation::resolve_done` or `Idempotency::resolve_not_done`",
             ),
             Self::NotRetained { .. } => f.write_str("it ran before, and its result could not be kept"),
             Self::Unreadable { reason, .. } => write!(f, "the stored result cannot be read: {reason}"),
@@ -218,11 +228,15 @@ impl fmt::Display for Error {
                 "two annotated functions, or one method of two types, have this operation name; give one of them \
                  another `name`, or put what tells the types apart into `key`",
             ),
-            Self::Store { source, .. } => write!(f, "{source}"),
+            // Without the cause, which is the source: databases quote what they were given, and that is a key.
+            Self::Store { source, .. } => f.write_str(&source.summary()),
             Self::Argument { argument, reason, .. } => {
                 write!(f, "`{argument}` cannot be serialized: {reason}")
             }
-            Self::NoAttempt => f.write_str("`attempt()` was called outside the body of an idempotent call"),
+            Self::NoAttempt => f.write_str(
+                "`attempt()` or `step()` was called outside the body of an idempotent call; a task that the body spawns is \
+                 outside, and needs the `Attempt` given to it",
+            ),
             Self::LeaseLost { .. } => f.write_str("this attempt does not own its key any more"),
             Self::Step { step, reason, .. } => write!(f, "step `{step}`: {reason}"),
         }

@@ -11,7 +11,8 @@ use crate::policy::{OnError, Unstored};
 #[diagnostic::on_unimplemented(
     message = "`{E}` cannot be stored for replay",
     label = "this error type is not `Serialize` and `DeserializeOwned`",
-    note = "derive `serde::Serialize` and `serde::Deserialize` for it, or choose another `on_error`"
+    note = "derive `serde::Serialize` and `serde::Deserialize` for it, with `#[serde(skip)]` on the variant that holds \
+            `idempotent_runtime::Error`, or choose another `on_error`"
 )]
 pub trait ErrorPolicy<E> {
     /// What this error does to the key.
@@ -49,7 +50,9 @@ pub struct Decide<F, D> {
 /// What a function given as `on_error` may return: [`OnError`] where the error can be stored, [`Unstored`] elsewhere.
 #[diagnostic::on_unimplemented(
     message = "a function given as `on_error` cannot decide about `{E}` by returning `{Self}`",
-    label = "return `OnError`, or `Unstored` for an error that is not `Serialize` and `DeserializeOwned`"
+    label = "return `OnError` where `{E}` is `Serialize` and `DeserializeOwned`, and `Unstored` where it is not",
+    note = "to return `OnError`, derive `serde::Serialize` and `serde::Deserialize` for `{E}`, with `#[serde(skip)]` on the \
+            variant that holds `idempotent_runtime::Error`"
 )]
 pub trait Decision<E>: sealed::Sealed {
     #[doc(hidden)]

@@ -59,7 +59,7 @@ pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
 pub(crate) const DETACHED_NEEDS_RUNTIME: &str = "a `detached` function needs a tokio runtime to run on";
 
 const NO_HANDLE: &str = "there is no `Idempotency` handle: give one with `store = …`, run the call inside \
-                         `idempotency.within(…)`, or call `idempotency.install()` at start";
+                         `idempotency.within(…)`, or call `idempotency.install()` at start; a spawned task does not inherit `within`";
 
 /// One call before it begins.
 ///

@@ -34,6 +34,10 @@ async fn a_sqlite_url_names_a_file() {
         assert!(matches!(connect(url).await.unwrap_err(), ConnectError::Invalid { .. }));
     }
     let missing = format!("sqlite:{}", folder.join("no/such/folder/records.db").display());
-    assert!(matches!(connect(&missing).await.unwrap_err(), ConnectError::Store(_)));
+    let error = connect(&missing).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Store(_)));
+    // What `{error}` prints is all that many programs show, so it says which file, and what is wrong with it.
+    let said = error.to_string();
+    assert!(said.contains("no/such/folder does not exist; create it first"), "{said}");
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -5,6 +5,7 @@
 //! cargo run --example order-steps -- --crash-after charge   # dies
 //! cargo run --example order-steps                           # ships and mails
 //! cargo run --example order-steps                           # has nothing left to do
+//! cargo run --example order-steps -- --order order-2 --crash-after ship   # another order
 //! cargo run --example order-steps -- --kills 20             # a hundred orders, by processes that are killed at any moment
 //! ```
 
@@ -104,8 +105,11 @@ async fn open(database: &str) -> Result<Idempotency, Box<dyn Error>> {
 async fn one(idempotency: &Idempotency, world: &Arc<World>, order: String) -> Result<(), Box<dyn Error>> {
     let (done, outcome) = with_outcome(process(idempotency, Arc::clone(world), order.clone())).await;
     let Done { parcel, receipt } = done?;
-    let how = if outcome == Some(Outcome::Replayed) { "was done before" } else { "is done" };
-    println!("{order} {how}: {receipt}, {parcel}");
+    if outcome == Some(Outcome::Replayed) {
+        println!("{order} was done before: {receipt}, {parcel} (give --order NAME for another)");
+    } else {
+        println!("{order} is done: {receipt}, {parcel}");
+    }
     Ok(())
 }
 

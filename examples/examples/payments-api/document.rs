@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header;
-use axum::response::IntoResponse;
+use axum::response::Html;
+use pulldown_cmark::{Options, Parser, html};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -50,7 +50,13 @@ pub(crate) async fn openapi(State(app): State<App>) -> Json<Value> {
     }))
 }
 
-/// The policy for people.
-pub(crate) async fn policy(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], app.layer.policy().to_markdown())
+/// The policy for people. A refusal for a missing key links to it, and says that it is HTML.
+pub(crate) async fn policy(State(app): State<App>) -> Html<String> {
+    let markdown = app.layer.policy().to_markdown();
+    let mut page =
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Idempotency keys</title>\n\
+                    <h1>Idempotency keys</h1>\n"
+            .to_owned();
+    html::push_html(&mut page, Parser::new_ext(&markdown, Options::ENABLE_TABLES));
+    Html(page)
 }

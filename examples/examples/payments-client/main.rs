@@ -4,7 +4,7 @@
 //! cargo run --example payments-client
 //! ```
 //!
-//! It starts `payments-api` beside it, or talks to the one at `--url`.
+//! It builds and starts `payments-api` beside it, or talks to the one at `--url`.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ mod service;
 #[derive(Debug, Parser)]
 #[command(name = "payments-client")]
 struct Arguments {
-    /// The service, as http://HOST:PORT [default: payments-api is started for this run]
+    /// The service, as http://HOST:PORT [default: payments-api is built and started for this run]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 

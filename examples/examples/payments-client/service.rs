@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+type Failure = Box<dyn Error + Send + Sync>;
 
 pub(crate) struct Service {
     pub(crate) address: SocketAddr,
@@ -30,12 +32,8 @@ impl Service {
 
     /// One of its own, with an empty ledger.
     pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
-        let program = std::env::current_exe()?.with_file_name("payments-api");
-        if !program.exists() {
-            return Err(
-                "payments-api is not there: `cargo build --example payments-api`, or give --url".into()
-            );
-        }
+        let program =
+            tokio::task::spawn_blocking(built).await?.map_err(|error| -> Box<dyn Error> { error })?;
         let folder = std::env::temp_dir().join(format!("payments-{}", std::process::id()));
         tokio::task::spawn_blocking(move || {
             let child = Command::new(program).arg("--folder").arg(&folder).stdout(Stdio::piped()).spawn()?;
@@ -48,8 +46,48 @@ impl Service {
             Ok(Self { address: address.parse()?, started: Some(started) })
         })
         .await?
-        .map_err(|error: Box<dyn Error + Send + Sync>| -> Box<dyn Error> { error })
+        .map_err(|error: Failure| -> Box<dyn Error> { error })
     }
+}
+
+/// The program of the service, beside this one. Under cargo, which says where it is itself, it is built first.
+fn built() -> Result<PathBuf, Failure> {
+    let this = std::env::current_exe()?;
+    let name = format!("payments-api{}", std::env::consts::EXE_SUFFIX);
+    let program = this.with_file_name(name);
+    if let Some(cargo) = std::env::var_os("CARGO") {
+        // target/PROFILE/examples/payments-client, where the profile `dev` is called `debug`.
+        let mut folders = this.ancestors().skip(2);
+        let profile =
+            folders.next().and_then(Path::file_name).ok_or("this program is in no folder of cargo's")?;
+        let target = folders.next().ok_or("this program is in no folder of cargo's")?;
+        let built = Command::new(cargo)
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "examples",
+                "--example",
+                "payments-api",
+                "--manifest-path",
+            ])
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+            .arg("--profile")
+            .arg(if profile == "debug" { "dev".as_ref() } else { profile })
+            .arg("--target-dir")
+            .arg(target)
+            .status()?;
+        if !built.success() {
+            return Err("payments-api was not built".into());
+        }
+    }
+    if !program.exists() {
+        return Err(
+            "payments-api is not there: start this with `cargo run --example payments-client`, or give --url"
+                .into(),
+        );
+    }
+    Ok(program)
 }
 
 impl Drop for Service {

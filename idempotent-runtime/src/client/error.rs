@@ -37,6 +37,25 @@ pub enum ClientError {
 
 impl ClientError {
     /// The error of the middleware in `error`, if it is one.
+    ///
+    /// ```no_run
+    /// # async fn pay(client: reqwest_middleware::ClientWithMiddleware) -> Result<(), Box<dyn std::error::Error>> {
+    /// use idempotent_runtime::client::{ClientError, RequestKey};
+    ///
+    /// let mut later = Vec::new();
+    /// let request = client.post("https://api.example.com/payments").with_extension(RequestKey::derived(["payment", "order-1"]));
+    /// if let Err(error) = request.send().await {
+    ///     match ClientError::of(&error) {
+    ///         // It may have been carried out: it is sent again with this key later.
+    ///         Some(ClientError::OutcomeUnknown { key, .. }) => later.push(key.clone()),
+    ///         // The request is wrong.
+    ///         Some(other) => return Err(other.clone().into()),
+    ///         // Reqwest's own: no try of a request with a key can have been carried out.
+    ///         None => return Err(error.into()),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub fn of(error: &reqwest_middleware::Error) -> Option<&Self> {
         match error {
             reqwest_middleware::Error::Middleware(error) => error.downcast_ref(),

@@ -6,6 +6,8 @@ use std::fmt;
 use super::Store;
 
 /// Why a store did not do what it was asked.
+///
+/// `Display` says the cause as well, which is also the source: whoever opens a store mostly prints no more than that.
 #[derive(Debug)]
 pub struct StoreError {
     store: &'static str,
@@ -48,6 +50,17 @@ impl StoreError {
         self.kind == StoreErrorKind::Unavailable
     }
 
+    /// The name of the store and what it means, without the cause.
+    pub(crate) fn summary(&self) -> String {
+        let what = match self.kind {
+            StoreErrorKind::Unavailable => "did not answer",
+            StoreErrorKind::Refused => "refused",
+            StoreErrorKind::Full => "is full",
+            StoreErrorKind::Unreadable => "holds a record that cannot be read",
+        };
+        format!("the {} store {what}", self.store)
+    }
+
     /// The name of the store.
     pub fn store(&self) -> &'static str {
         self.store
@@ -56,13 +69,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            StoreErrorKind::Unavailable => "did not answer",
-            StoreErrorKind::Refused => "refused",
-            StoreErrorKind::Full => "is full",
-            StoreErrorKind::Unreadable => "holds a record that cannot be read",
-        };
-        write!(f, "the {} store {what}", self.store)
+        write!(f, "{}: {}", self.summary(), self.source)
     }
 }
 

@@ -30,12 +30,14 @@ const SCHEMES: &[(&str, &str)] = &[
 ///
 /// | URL | store |
 /// | --- | --- |
-/// | `memory:` | [`MemoryStore`](crate::stores::MemoryStore) |
-/// | `sqlite:path/to/file` | [`SqliteStore`](crate::stores::SqliteStore) |
-/// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | [`RedisStore`](crate::stores::RedisStore) |
-/// | `dynamodb://table?region=eu-west-1` | [`DynamoDbStore`](crate::stores::DynamoDbStore), with credentials from the environment |
-/// | `postgres://user@host/database` | [`PostgresStore`](crate::stores::PostgresStore) |
-/// | `mysql://user:password@host/database`, `mariadb://…` | [`MySqlStore`](crate::stores::MySqlStore) |
+/// | `memory:` | `MemoryStore` |
+/// | `sqlite:path/to/file` | `SqliteStore` |
+/// | `redis://…`, `rediss://…`, `redis-sentinel://one,two/name`, `redis-cluster://one,two` | `RedisStore` |
+/// | `dynamodb://table?region=eu-west-1` | `DynamoDbStore`, with credentials from the environment |
+/// | `postgres://user@host/database` | `PostgresStore` |
+/// | `mysql://user:password@host/database`, `mariadb://…` | `MySqlStore` |
+///
+/// Each store is compiled with the feature of its name; [`stores`](crate::stores) has them.
 ///
 /// What only weakens the promise is a warning in the log.
 ///
@@ -139,6 +141,8 @@ fn unknown(scheme: &str) -> ConnectError {
 }
 
 /// Why a URL gave no store. The URL itself is not in it, because it may hold a password.
+///
+/// `Display` says the store's cause as well, so the source begins after that.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -186,7 +190,7 @@ impl fmt::Display for ConnectError {
 impl std::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Store(error) => error.source(),
+            Self::Store(error) => error.source().and_then(std::error::Error::source),
             _ => None,
         }
     }

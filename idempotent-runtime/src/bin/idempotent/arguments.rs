@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Shows one record
     Inspect {
-        /// Its whole key, as `list` shows it
+        /// Its whole key as `list` shows it, with its namespace: `default/charge/order-1`
         key: String,
     },
     /// Shows records; it may read the whole store
@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Resolve(Resolve),
     /// Deletes a record that is not live: the next call with its key runs as if there had never been one
     Forget {
-        /// Its whole key
+        /// Its whole key as `list` shows it, with its namespace: `default/charge/order-1`
         key: String,
         /// The owner token that `inspect` showed; without it the record is taken as it is now
         #[arg(long)]
@@ -69,7 +69,7 @@ pub(crate) struct List {
 
 #[derive(Args, Debug)]
 pub(crate) struct Resolve {
-    /// The record's whole key
+    /// The record's whole key as `list` shows it, with its namespace: `default/charge/order-1`
     pub(crate) key: String,
     /// The owner token that `inspect` showed; without it the record is taken as it is now
     #[arg(long)]
@@ -87,7 +87,8 @@ pub(crate) struct Resolve {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Found {
-    /// It happened, with this result, as JSON (encoded, where the application has a codec)
+    /// It happened, with this result, as the JSON of the function's `Ok` type. Nobody checks here that it fits the type:
+    /// if it does not, duplicates get `Unreadable`. With a codec, resolve in the application
     #[arg(long, value_name = "JSON")]
     pub(crate) done: Option<String>,
     /// It did not happen: the next call with this key runs

@@ -17,10 +17,14 @@ async fn main() -> ExitCode {
         // What was asked for is not there, has changed meanwhile, or is not in order; the output says which.
         Ok(_) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("idempotent: {error}");
+            let said = error.to_string();
+            eprintln!("idempotent: {said}");
             let mut source = error.source();
             while let Some(cause) = source {
-                eprintln!("  because: {cause}");
+                // The error of a store says its cause itself.
+                if !said.contains(&cause.to_string()) {
+                    eprintln!("  because: {cause}");
+                }
                 source = cause.source();
             }
             ExitCode::from(2)
