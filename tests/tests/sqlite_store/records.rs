@@ -151,6 +151,18 @@ async fn corrupt_rows_are_reported_and_left_alone() {
     }
     let page = store.list(&ListQuery::default()).await.unwrap();
     assert_eq!(page.records.iter().map(|record| &record.key).collect::<Vec<_>>(), [&sound]);
+    let stuck = store.list(&ListQuery { stuck: true, ..ListQuery::default() }).await.unwrap();
+    assert_eq!(stuck.records, [], "what cannot be read does not keep the rest from being listed");
+    let all = beside(&folder.file());
+    all.execute("UPDATE idempotency SET expires_at = 1", []).unwrap();
+    all.execute("UPDATE idempotency SET fence = 'many' WHERE fence = -1", []).unwrap();
+    let count =
+        || all.query_row("SELECT count(*) FROM idempotency", [], |row| row.get::<_, isize>(0)).unwrap();
+    let before = count();
+    let purged = store.purge(100).await.unwrap();
+    assert!(purged > 0 && store.purge(100).await.unwrap() == 0);
+    assert!(before - count() == isize::try_from(purged).unwrap());
+    assert_eq!(store.load(&key("3")).await.unwrap_err().kind(), StoreErrorKind::Unreadable);
 }
 
 #[tokio::test]
