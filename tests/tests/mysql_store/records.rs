@@ -243,3 +243,26 @@ async fn a_purge_takes_expired_records_and_no_others_in_batches() {
         sqlx::query_scalar("SELECT COUNT(*) FROM idempotency").fetch_one(store.pool()).await.unwrap();
     assert_eq!(left, 100);
 }
+
+/// The time of creation does not tell these apart, and a page may end among them.
+#[tokio::test]
+async fn records_of_one_moment_are_all_listed_once() {
+    let store = store("moments").await;
+    for n in 0..10 {
+        grant(&store, &key(&n.to_string()), OwnerToken::random()).await;
+    }
+    sqlx::query("UPDATE idempotency SET created_at = 1767225600123456").execute(store.pool()).await.unwrap();
+    for limit in [1, 3, 9] {
+        let mut query = ListQuery { limit, ..ListQuery::default() };
+        let mut seen = Vec::new();
+        loop {
+            let page = store.list(&query).await.unwrap();
+            seen.extend(page.records.into_iter().map(|record| record.key.as_str().to_owned()));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..10).map(|n| format!("test/charge/{n}")).collect::<Vec<_>>(), "{limit} a page");
+    }
+}

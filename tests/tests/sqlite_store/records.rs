@@ -8,6 +8,7 @@ use idempotent_runtime::store::{
     Store, StoreErrorKind, TakeOver, Write,
 };
 use idempotent_runtime::stores::SqliteStore;
+use idempotent_runtime::testing::ManualClock;
 
 use crate::support::*;
 
@@ -226,4 +227,32 @@ async fn a_purge_takes_expired_records_with_their_steps_and_no_others() {
             .unwrap()
     };
     assert_eq!((count("idempotency"), count("idempotency_steps")), (100, 100));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_moves_leases_and_lets_nobody_write_who_may_not() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let folder = Folder::new();
+    let clock = ManualClock::default();
+    clock.advance(HOUR * 24);
+    let store = SqliteStore::builder(folder.file()).clock(clock.clone()).open().await.unwrap();
+    let (a, b, c) = (OwnerToken::random(), OwnerToken::random(), OwnerToken::random());
+    let first = grant(&store, &key("1"), a).await;
+    clock.set_back(HOUR);
+    assert_eq!(held(&store, &key("1")).await.owner, a, "the lease is an hour longer now, and holds");
+    let released = grant(&store, &key("2"), b).await;
+    assert!(released.fence > first.fence);
+    store.release(&key("2"), b, Release::Forget).await.unwrap();
+    clock.set_back(HOUR);
+    assert!(grant(&store, &key("2"), c).await.fence > released.fence, "across generations too");
+    let listed = store.list(&ListQuery::default()).await.unwrap().records;
+    assert_eq!(listed.iter().map(|record| &record.key).collect::<Vec<_>>(), [&key("1"), &key("2")]);
+    // Far ahead: every lease is over, and whoever takes over shuts the others out.
+    clock.advance(HOUR * 3);
+    let next = grant(&store, &key("1"), b).await;
+    assert!((next.attempt, next.fence > first.fence) == (2, true));
+    clock.set_back(HOUR * 3);
+    assert_eq!(store.complete(&key("1"), a, &completed("stale"), KEEP).await.unwrap(), Write::Lost);
+    assert_eq!(store.complete(&key("1"), b, &completed("x"), KEEP).await.unwrap(), Write::Applied);
+    assert_eq!(held(&store, &key("1")).await.state, State::Settled(completed("x")));
 }
