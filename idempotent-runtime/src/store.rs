@@ -264,7 +264,8 @@ pub enum PutStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// Nothing has happened: the record is deleted. If it has finished steps, they and the record stay, every mark of a
-    /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues.
+    /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues. As with the
+    /// others of these, the record then expires `unknown_ttl` later; a lease that was over stays as it ended.
     Forget,
     /// The body was never polled, or the attempt ended before it could try: as if it had not been granted. The first
     /// attempt's record is deleted if it has no steps; otherwise the lease ends now, the attempt is taken off the count,

@@ -26,7 +26,7 @@ async fn it_conforms_by_procedures_and_with_other_names() {
 #[tokio::test]
 async fn it_agrees_with_the_store_in_memory() {
     let store = store("agreement").await;
-    for seed in 0..8 {
+    for seed in (0..6).chain([1029]) {
         agree(&store, &Time::Real, seed).await;
     }
 }
@@ -34,7 +34,7 @@ async fn it_agrees_with_the_store_in_memory() {
 #[tokio::test]
 async fn it_agrees_with_the_store_in_memory_by_procedures() {
     let store = builder(&server().database("agreement_by_procedures")).procedures(true).open().await.unwrap();
-    for seed in 100..103 {
+    for seed in [100, 101, 2024] {
         agree(&store, &Time::Real, seed).await;
     }
 }

@@ -56,7 +56,7 @@ async fn it_conforms_behind_a_proxy_that_gives_each_statement_another_connection
 #[tokio::test]
 async fn it_agrees_with_the_store_in_memory() {
     let store = store().await;
-    for seed in 0..8 {
+    for seed in (0..6).chain([1029]) {
         agree(&store, &Time::Real, seed).await;
     }
 }
@@ -64,7 +64,7 @@ async fn it_agrees_with_the_store_in_memory() {
 #[tokio::test]
 async fn it_agrees_with_the_store_in_memory_in_batches() {
     let store = PostgresStore::builder(pool(&shared().database())).batch(8).open().await.unwrap();
-    for seed in 100..103 {
+    for seed in [100, 101, 2024] {
         agree(&store, &Time::Real, seed).await;
     }
 }

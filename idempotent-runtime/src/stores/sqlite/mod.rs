@@ -11,6 +11,7 @@ mod reserve;
 mod row;
 mod schema;
 mod session;
+mod url;
 mod writer;
 
 use std::fmt;
@@ -32,6 +33,7 @@ use crate::store::{
 };
 
 pub use self::builder::{SqliteStoreBuilder, Synchronous};
+pub(crate) use self::url::file_of;
 
 /// What errors and events call this store.
 const NAME: &str = "sqlite";
