@@ -65,12 +65,9 @@ fn whatever_a_url_says_it_is_an_error_or_a_store_and_shows_no_password() {
         let user = if with_password { format!("shop:{PASSWORD}@") } else { String::new() };
         let url = format!("{scheme}{before}{user}{rest}");
         if let Err(error) = runtime.block_on(open_existing(&url)) {
-            let mut shown = format!("{error} {error:?}");
-            let mut source = error.source();
-            while let Some(cause) = source {
-                shown.push_str(&format!(" {cause} {cause:?}"));
-                source = cause.source();
-            }
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
+            let shown = causes
+                .fold(format!("{error} {error:?}"), |shown, cause| format!("{shown} {cause} {cause:?}"));
             // The name of a file is shown, or nobody could find it; it has no password.
             prop_assert!(scheme == "sqlite" || !shown.contains(PASSWORD), "{url}: {shown}");
             prop_assert!(!error.to_string().is_empty());

@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Done {
     let url = arguments.url.ok_or("which store? Give `--url`, or set IDEMPOTENT_URL")?;
     let format = if arguments.json { Format::Json } else { Format::Text };
     let patience = Duration::from_secs(arguments.timeout);
-    let store = in_time(patience, stores::open_existing(&url)).await?;
+    let store = in_time(patience, Box::pin(stores::open_existing(&url))).await?;
     let store = Patient { store, patience };
     match arguments.command {
         Command::Inspect { key } => inspect(&store, &key, format).await,
@@ -156,7 +156,7 @@ async fn purge(store: &Patient, limit: usize, format: Format) -> Done {
 }
 
 async fn doctor(store: &Patient, format: Format) -> Done {
-    let findings = store.asked(|store| store.examine()).await?;
+    let findings = store.asked(<dyn Store>::examine).await?;
     if findings.is_empty() && matches!(format, Format::Text) {
         say!("nothing was found that breaks or weakens the promise");
     }
