@@ -57,6 +57,13 @@ async fn results_and_steps_of_any_bytes_and_the_longest_come_back() {
         assert_eq!(written.unwrap_or_else(|error| panic!("{len}: {}", words(&error))), Write::Applied);
         assert!(held(&store, &k).await.state == State::Settled(settled), "{len} bytes");
     }
+    // One that is too long is refused at once, and the record still takes the word that there was one.
+    let (k, owner) = (key("too long"), OwnerToken::random());
+    grant(&store, &k, owner).await;
+    let settled = Settled::Completed(Stored { version: 1, bytes: vec![7; longest + 64 * 1024].into() });
+    let error = store.complete(&k, owner, &settled, KEEP).await.unwrap_err();
+    assert!(!error.is_transient(), "{}", words(&error));
+    assert_eq!(store.complete(&k, owner, &Settled::NotRetained, KEEP).await.unwrap(), Write::Applied);
     let (k, owner) = (key("steps"), OwnerToken::random());
     grant(&store, &k, owner).await;
     let step = |bytes: Vec<u8>| Step { name: "step".into(), state: StepState::Done(bytes.into()) };

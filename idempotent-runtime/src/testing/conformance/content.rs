@@ -91,7 +91,7 @@ async fn large_result_comes_back(t: &Bench) -> Checked {
 
 /// The store's limit, if a result of that size can be tried.
 fn limit(t: &Bench) -> Option<usize> {
-    t.store.max_result_bytes().filter(|limit| *limit <= 20 << 20)
+    t.store.max_result_bytes().filter(|limit| *limit <= 4 << 20)
 }
 
 /// A result that is too large is an error that says so at once; the record still takes the word that there was one.
