@@ -3,7 +3,7 @@
 //!
 //! Some readers are private to their crates; their files are compiled into this one for that reason.
 
-pub use idempotent_runtime::{fingerprint, key, store};
+pub use idempotent_runtime::{fingerprint, key, store, stores};
 
 mod attribute;
 mod records;
@@ -11,4 +11,4 @@ mod urls;
 
 pub use attribute::{attribute, key_template, skip_path, ttl};
 pub use records::{mysql_steps, record_key, redis_record, sql_row};
-pub use urls::redis_url;
+pub use urls::{redis_url, store_url};

@@ -1,15 +1,17 @@
 //! Looking at records, and settling by hand what no call will settle.
 //!
 //! Every change is a compare-and-set with the token that was seen: a record that has changed since is left alone, and
-//! shown as it is now.
+//! shown as it is now. It is asked for as in a call: within the handle's `store_timeout`, and again, with the same token, where no
+//! answer came. Lists and purges take as long as the store does.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::asking::ask;
 use crate::error::Error;
-use crate::idempotency::Idempotency;
+use crate::idempotency::{Core, Idempotency};
 use crate::key::{OperationName, RecordKey};
 use crate::operation::{Operation, OperationCall};
 use crate::store::{
@@ -26,7 +28,9 @@ impl Idempotency {
     /// # Errors
     /// The store's own.
     pub async fn inspect(&self, key: impl Into<Arc<str>>) -> StoreResult<Option<Record>> {
-        self.repaired()?.load(&RecordKey::new("", key.into())).await
+        let core = self.repaired()?;
+        let key = RecordKey::new("", key.into());
+        ask(core, "load", core.settings.store_timeout, |store| store.load(&key)).await
     }
 
     /// Shows records by operation and state, a page at a time. It may read the whole store; no call does.
@@ -34,13 +38,16 @@ impl Idempotency {
     /// # Errors
     /// The store's own.
     pub async fn list(&self, query: &ListQuery) -> StoreResult<Page> {
-        self.repaired()?.list(query).await
+        self.store_to_repair()?.list(query).await
     }
 
     /// Settles a record that is unknown, not retained, or running with its lease over, as having **not** happened: the
     /// next call with its key runs. Finished steps stay.
     ///
     /// Only somebody who has looked on the other side of the effect can know that.
+    ///
+    /// A record without finished steps is deleted by it. If the answer to that was lost, it cannot be told from one that
+    /// somebody else has deleted: [`Compared::Differs`] with nothing there.
     ///
     /// # Errors
     /// The store's own.
@@ -56,14 +63,17 @@ impl Idempotency {
     /// # Errors
     /// The store's own.
     pub async fn forget(&self, record: &Record) -> StoreResult<Compared> {
-        let store = self.repaired()?;
+        let core = self.repaired()?;
+        let forget = async |seen| {
+            ask(core, "forget", core.settings.store_timeout, |store| store.forget(&record.key, seen)).await
+        };
         if matches!(record.state, State::Settled(Settled::Completed(_) | Settled::Failed(_))) {
-            return store.forget(&record.key, record.owner).await;
+            return forget(record.owner).await;
         }
         // Nothing but an open record is resolved as not done, and only finished steps are left of it then.
         let replacement = OwnerToken::random();
-        match store.resolve(&record.key, record.owner, replacement, &Resolution::NotDone).await? {
-            Compared::Changed => match store.forget(&record.key, replacement).await? {
+        match self.resolve_as(record, replacement, &Resolution::NotDone).await? {
+            Compared::Changed => match forget(replacement).await? {
                 Compared::Differs(None) => Ok(Compared::Changed),
                 compared => Ok(compared),
             },
@@ -78,15 +88,31 @@ impl Idempotency {
     /// # Errors
     /// The store's own.
     pub async fn purge(&self, limit: usize) -> StoreResult<usize> {
-        self.repaired()?.purge(limit).await
+        self.store_to_repair()?.purge(limit).await
     }
 
     pub(crate) async fn resolve(&self, record: &Record, resolution: &Resolution) -> StoreResult<Compared> {
-        let replacement = OwnerToken::random();
-        self.repaired()?.resolve(&record.key, record.owner, replacement, resolution).await
+        self.resolve_as(record, OwnerToken::random(), resolution).await
     }
 
-    fn repaired(&self) -> StoreResult<&dyn Store> {
+    async fn resolve_as(
+        &self,
+        record: &Record,
+        replacement: OwnerToken,
+        resolution: &Resolution,
+    ) -> StoreResult<Compared> {
+        let core = self.repaired()?;
+        ask(core, "resolve", core.settings.store_timeout, |store| {
+            store.resolve(&record.key, record.owner, replacement, resolution)
+        })
+        .await
+    }
+
+    fn repaired(&self) -> StoreResult<&Core> {
+        self.store_to_repair().map(|_| &**self.core())
+    }
+
+    fn store_to_repair(&self) -> StoreResult<&dyn Store> {
         let disabled = || StoreError::new("disabled", StoreErrorKind::Refused, "the handle is disabled");
         self.core().store.as_deref().ok_or_else(disabled)
     }

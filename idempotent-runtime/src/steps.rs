@@ -31,6 +31,9 @@ use crate::store::{PutStep, Step, StepState};
 /// How many times a new step lets others go first, so that parallel ones can say that they are there.
 const TURNS: usize = 4;
 
+/// In bytes. Every store takes names of this length.
+const LONGEST_NAME: usize = 255;
+
 const IN_TRANSACTION: &str = "a call with `transaction` has no steps: all that it writes is one commit; call a function of \
                               its own for what has to be remembered apart";
 
@@ -114,7 +117,8 @@ impl Attempt {
     ///
     /// # Errors
     /// The body's own, and before it runs:
-    /// * [`Error::Step`] when the name was used before in this attempt (number it, with [`step_n`](Self::step_n)), or when
+    /// * [`Error::Step`] when the name was used before in this attempt (number it, with [`step_n`](Self::step_n)), when it is
+    ///   longer than 255 bytes or has a zero among them, which not every store could keep, or when
     ///   an earlier attempt has finished a step that this one has not asked for, so that it was probably renamed;
     ///   Also in a call in a [transaction](crate::OperationCall::run_in) of the caller's, which is one commit and has no
     ///   parts;
@@ -189,6 +193,12 @@ struct Asked {
 
 impl Asked {
     fn new(attempt: &Arc<Owned>, name: Arc<str>) -> Result<Self, Error> {
+        if name.len() > LONGEST_NAME || name.contains('\0') {
+            let reason = "a name has at most 255 bytes, and none of them is zero";
+            attempt.note_error();
+            let shown: String = name.chars().filter(|char| *char != '\0').take(40).collect();
+            return Err(step_error(attempt, &shown.into(), reason));
+        }
         let fresh = attempt.steps.state().asked.insert(Arc::clone(&name));
         if fresh {
             return Ok(Self { attempt: Arc::clone(attempt), name, kept: AtomicBool::new(false) });

@@ -10,6 +10,10 @@
 //! * **The same call with the same token gives the same answer again.** The protocol repeats an operation whose answer
 //!   did not arrive, and must not be told that it has lost to itself.
 //! * An expired record is an absent one, whether or not it has been swept away.
+//! * Spans may be zero, and as long as [`Duration::MAX`]. What is longer than a lifetime may be cut to one, each span by itself:
+//!   a lease that is cut must still leave the whole of what comes after it.
+//! * Keys have 1 to 255 bytes, and those that calls make have neither whitespace nor control characters in them. The names of
+//!   steps have at most 255 bytes, and none of them is zero.
 //! * An acknowledged write is not lost. A store that cannot promise that says so in its documentation.
 //!
 //! The trait is written with [`macro@async_trait`], and `Arc<dyn Store>` is itself a store.
@@ -110,8 +114,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// retained, and whose token is still `seen`. The record gets `replacement` as its token, so that a late owner of
     /// the old one cannot write, nor be told that it has.
     ///
-    /// [`Compared::Changed`] without any change if its token is already `replacement`. A record that `NotDone` has
-    /// deleted cannot be recognised: that, again, is [`Compared::Differs`] with nothing there.
+    /// [`Compared::Changed`] without any change if its token is already `replacement`, which has to be one that nobody has had.
+    /// A record that `NotDone` has deleted cannot be recognised: that, again, is [`Compared::Differs`] with nothing there.
     async fn resolve(
         &self,
         key: &RecordKey,
@@ -121,6 +125,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ) -> StoreResult<Compared>;
 
     /// Deletes a record that is not live (settled, or running with its lease over) and whose token is still `seen`.
+    ///
+    /// What it has deleted cannot be recognised: again, that is [`Compared::Differs`] with nothing there. A token does not say
+    /// in which state the record was seen: [`Idempotency::forget`](crate::Idempotency::forget) looks after that.
     async fn forget(&self, key: &RecordKey, seen: OwnerToken) -> StoreResult<Compared>;
 
     /// Shows records for administration, a page at a time; ordered by creation where the store has an order.
@@ -257,7 +264,8 @@ pub enum PutStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// Nothing has happened: the record is deleted. If it has finished steps, they and the record stay, every mark of a
-    /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues.
+    /// begun step and of begun effects is taken away, and the lease ends now, so that the next call continues. As with the
+    /// others of these, the record then expires `unknown_ttl` later; a lease that was over stays as it ended.
     Forget,
     /// The body was never polled, or the attempt ended before it could try: as if it had not been granted. The first
     /// attempt's record is deleted if it has no steps; otherwise the lease ends now, the attempt is taken off the count,

@@ -225,3 +225,25 @@ async fn an_empty_list_says_so_and_a_reader_that_leaves_is_no_failure() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(output.stderr.is_empty(), "{}", text(&output));
 }
+
+/// A server that takes connections and says nothing.
+#[test]
+fn a_store_that_does_not_answer_is_not_waited_for_without_end() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut tried = 0;
+    for (scheme, database) in [("postgres", "shop"), ("mysql", "shop"), ("redis", "0")] {
+        let url = format!("{scheme}://127.0.0.1:{port}/{database}");
+        let program = env!("CARGO_BIN_EXE_idempotent");
+        let output =
+            Command::new(program).args(["inspect", "k", "--timeout", "1", "--url", &url]).output().unwrap();
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{scheme}: {said}");
+        if !said.contains("needs the feature") {
+            tried += 1;
+            assert!(said.contains("answer"), "{scheme}: {said}");
+        }
+    }
+    // Those of the features that this program was made with.
+    assert!(tried > 0 || cfg!(not(any(feature = "postgres", feature = "mysql", feature = "redis"))));
+}

@@ -1,5 +1,6 @@
 //! What the test binaries under `tests/` share: a small payment service, and looking into a store.
 
+pub mod agreement;
 pub mod examples;
 pub mod servers;
 

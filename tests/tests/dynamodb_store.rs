@@ -10,6 +10,8 @@ mod support;
 mod clocks;
 #[path = "dynamodb_store/conforming.rs"]
 mod conforming;
+#[path = "dynamodb_store/damage.rs"]
+mod damage;
 #[path = "dynamodb_store/doctor.rs"]
 mod doctor;
 #[path = "dynamodb_store/failures.rs"]

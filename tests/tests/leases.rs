@@ -57,6 +57,22 @@ async fn a_body_that_hangs_loses_its_key_after_max_run() {
     assert_eq!(charge(&idempotency).run(|_| async { Ok::<_, Error>(2) }).await.unwrap(), 2);
 }
 
+/// Nothing ends such a lease but the attempt itself; when that is dropped, what is remembered of it is as long as ever.
+#[tokio::test(start_paused = true)]
+async fn a_lease_without_end_is_over_when_its_body_is_dropped_and_its_outcome_is_remembered() {
+    let (idempotency, store) = on_memory_with(|builder| builder.lease(Duration::MAX).unknown_ttl(10 * LEASE));
+    let charge = || idempotency.operation("charge").key("o-1");
+    let dropped = charge().run(|_| std::future::pending::<Result<u32, Error>>());
+    assert!(tokio::time::timeout(LEASE, dropped).await.is_err());
+    idempotency.shutdown().await;
+    assert!(only_record(&store).await.state.is_abandoned());
+    sleep(9 * LEASE).await;
+    let next = charge().run(|_| async { Ok::<_, Error>(2) }).await;
+    assert_eq!(next.unwrap_err().code(), "outcome-unknown");
+    sleep(2 * LEASE).await;
+    assert_eq!(charge().run(|_| async { Ok::<_, Error>(2) }).await.unwrap(), 2);
+}
+
 /// Starts a call whose lease nobody renews, as if its process stood still, and gives what ends its body.
 fn zombie(idempotency: &Idempotency) -> (Attempted, oneshot::Sender<u32>) {
     let call = charge(idempotency);

@@ -170,6 +170,25 @@ async fn an_operation_inside_another_has_a_record_and_a_result_of_its_own() {
 }
 
 #[tokio::test]
+async fn of_three_calls_in_each_other_the_failing_one_and_those_around_it_give_their_keys_back() {
+    let (idempotency, store) = on_memory();
+    let (inner_runs, middle_runs) = (Runs::default(), Runs::default());
+    let outer = || async {
+        let (order, invoice, mail) =
+            ["order", "invoice", "mail"].map(|name| idempotency.operation(name).key("o-1")).into();
+        let middle = || async {
+            let mailed = mail.run(|_| async { Ok::<_, ChargeError>(inner_runs.count()) }).await?;
+            if middle_runs.count() == 1 { Err(ChargeError::GatewayDown) } else { Ok(mailed) }
+        };
+        order.run(|_| async { invoice.run(|_| middle()).await }).await
+    };
+    assert_eq!(outer().await, Err(ChargeError::GatewayDown));
+    assert_eq!(only_record(&store).await.key.as_str(), "default/mail/o-1");
+    assert_eq!(outer().await, Ok(1));
+    assert_eq!((inner_runs.total(), middle_runs.total(), records(&store).await.len()), (1, 2, 3));
+}
+
+#[tokio::test]
 async fn with_outcome_tells_of_the_first_call_only() {
     let (idempotency, _) = on_memory();
     let run = |id: &'static str| {

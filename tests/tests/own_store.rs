@@ -42,6 +42,11 @@ struct Row {
     expires: Instant,
 }
 
+/// `span` later. What is longer than a lifetime is as good as a lifetime, and two of those fit into every clock.
+fn after(now: Instant, span: Duration) -> Instant {
+    now + span.min(Duration::from_secs(100 * 365 * 24 * 60 * 60))
+}
+
 impl Row {
     fn record(&self, now: Instant) -> Record {
         let running = State::Running {
@@ -66,8 +71,8 @@ impl Row {
     }
 
     fn renew(&mut self, lease: Lease, now: Instant) {
-        self.lease_ends = now + lease.duration;
-        self.expires = self.lease_ends + lease.unknown_ttl;
+        self.lease_ends = after(now, lease.duration);
+        self.expires = after(self.lease_ends, lease.unknown_ttl);
     }
 
     /// Ends the lease now, if it is not over; the record is remembered as long after it as it would have been.
@@ -166,7 +171,7 @@ impl Store for OwnStore {
         if take_over {
             if row.attempt >= request.max_attempts {
                 row.owner = OwnerToken::NOBODY;
-                row.settle(Settled::Unknown, now + request.lease.unknown_ttl);
+                row.settle(Settled::Unknown, after(now, request.lease.unknown_ttl));
             } else {
                 (row.owner, row.attempt, row.fence) = (request.owner, row.attempt + 1, fence);
             }
@@ -206,7 +211,7 @@ impl Store for OwnStore {
             Some(row) => {
                 // Settled by the same owner already: its answer had been lost.
                 if row.settled.is_none() {
-                    row.settle(settled.clone(), now + keep);
+                    row.settle(settled.clone(), after(now, keep));
                 }
                 Ok(Write::Applied)
             }
@@ -282,7 +287,7 @@ impl Store for OwnStore {
         row.owner = replacement;
         let keep = match resolution {
             Resolution::Done { settled, keep } => {
-                row.settle(settled.clone(), now + *keep);
+                row.settle(settled.clone(), after(now, *keep));
                 true
             }
             Resolution::NotDone => {

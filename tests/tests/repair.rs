@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use idempotent_runtime::store::{Compared, ListQuery, StateName};
+use idempotent_runtime::stores::MemoryStore;
+use idempotent_runtime::testing::{Fault, Faults, Operation};
 use idempotent_runtime::{Error, Idempotency};
 use tests::on_memory;
 
@@ -102,4 +104,48 @@ async fn a_record_with_finished_steps_is_forgotten_whole() {
     let seen = tests::only_record(&store).await;
     assert_eq!((seen.steps.len(), idempotency.forget(&seen).await.unwrap()), (1, Compared::Changed));
     assert!(tests::records(&store).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_asked_for_again_with_the_same_token() {
+    let store = Faults::new(MemoryStore::new());
+    let idempotency = Idempotency::new(store.clone());
+    let charge = idempotency.operation("charge").refuse_after_errors();
+    for key in ["done", "forgotten"] {
+        assert!(charge.key(key).run(|_| async { Err::<u32, _>(Error::NoAttempt) }).await.is_err());
+    }
+    let record = async |key: &str| {
+        let key = charge.key(key).record_key().unwrap();
+        idempotency.inspect(key.as_str()).await.unwrap().unwrap()
+    };
+    store.plan_nth(Operation::Load, 1, Fault::LoseReply);
+    store.plan_nth(Operation::Resolve, 1, Fault::LoseReply);
+    let done = record("done").await;
+    assert_eq!(charge.resolve_done(&done, &7).await.unwrap(), Compared::Changed);
+    assert_eq!(answer(&idempotency, "done").await.unwrap(), 7);
+    let forgotten = record("forgotten").await;
+    store.plan_nth(Operation::Forget, 1, Fault::LoseReply);
+    assert_eq!(idempotency.forget(&forgotten).await.unwrap(), Compared::Changed);
+    assert_eq!((store.count(Operation::Load), store.count(Operation::Resolve)), (3, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_an_error_in_time() {
+    let store = Faults::new(MemoryStore::new());
+    let idempotency = Idempotency::new(store.clone());
+    let charge = idempotency.operation("charge").refuse_after_errors();
+    assert!(charge.key("1").run(|_| async { Err::<u32, _>(Error::NoAttempt) }).await.is_err());
+    let key = charge.key("1").record_key().unwrap();
+    let record = idempotency.inspect(key.as_str()).await.unwrap().unwrap();
+    let day = Duration::from_secs(24 * 60 * 60);
+    for operation in [Operation::Load, Operation::Resolve, Operation::Forget] {
+        store.plan_always(operation, Fault::DelayRequest(day));
+    }
+    let started = tokio::time::Instant::now();
+    assert!(idempotency.inspect(key.as_str()).await.unwrap_err().is_transient());
+    assert!(idempotency.forget(&record).await.unwrap_err().is_transient());
+    assert!(idempotency.resolve_not_done(&record).await.unwrap_err().is_transient());
+    assert!(charge.resolve_done(&record, &1).await.unwrap_err().is_retryable());
+    // Four times the handle's `store_timeout`, on a clock that no machine can slow down.
+    assert!(started.elapsed() <= Duration::from_secs(20));
 }

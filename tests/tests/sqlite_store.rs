@@ -1,11 +1,6 @@
 //! What only the SQLite store does: processes, locks, files, crashes. What every store does is the conformance suite's.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "sqlite_store/support.rs"]
 mod support;

@@ -131,6 +131,24 @@ async fn a_name_is_used_once_unless_it_is_numbered() {
 }
 
 #[tokio::test]
+async fn a_name_that_not_every_store_could_keep_is_an_error_before_the_step_runs() {
+    for name in ["n".repeat(256), "a\0b".to_owned()] {
+        let store = Faults::new(MemoryStore::new());
+        let idempotency = Idempotency::new(store.clone());
+        let answer = attempt_of(&idempotency, |attempt| async move {
+            attempt.step(&name, || async { panic!("it must not run") }).await
+        });
+        let error = answer.await.unwrap_err();
+        assert_eq!((error.code(), error.to_string().contains("255 bytes")), ("step", true), "{error}");
+        assert_eq!(store.count(Operation::PutStep), 0);
+    }
+    let (idempotency, _) = on_memory();
+    let longest = "n".repeat(255);
+    let answer = attempt_of(&idempotency, |attempt| async move { attempt.step(&longest, || done(1)).await });
+    assert_eq!(answer.await.unwrap(), 1);
+}
+
+#[tokio::test]
 async fn a_step_that_failed_may_be_tried_again() {
     let (idempotency, _) = on_memory();
     let answer = attempt_of(&idempotency, |attempt| async move {

@@ -86,7 +86,7 @@ async fn open_or_create(url: &str, create: bool) -> Result<Arc<dyn Store>, Conne
         "memory" => Ok(Arc::new(crate::stores::MemoryStore::new())),
         #[cfg(feature = "sqlite-unbundled")]
         "sqlite" => {
-            let store = crate::stores::SqliteStore::builder(sqlite_file(url)?);
+            let store = crate::stores::SqliteStore::builder(crate::stores::sqlite::file_of(url)?);
             Ok(Arc::new(store.create_schema(create).open().await?))
         }
         #[cfg(feature = "redis")]
@@ -113,23 +113,6 @@ async fn open_or_create(url: &str, create: bool) -> Result<Arc<dyn Store>, Conne
         }
         scheme => Err(unknown(scheme)),
     }
-}
-
-/// The file that a SQLite URL names.
-#[cfg(feature = "sqlite-unbundled")]
-fn sqlite_file(url: &str) -> Result<&str, ConnectError> {
-    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
-    let reason = if path.is_empty() || path.starts_with(':') {
-        "a SQLite URL names a file, for example `sqlite:idempotency.db`; for a store that is gone with the process use \
-         `memory:`"
-    } else if path.contains('?') {
-        // As a part of the name it would make a new and empty file, in which no key was ever used.
-        "a SQLite URL takes no parameters after `?`; for other settings, or a file of such a name, use \
-         `SqliteStore::builder`"
-    } else {
-        return Ok(path);
-    };
-    Err(ConnectError::Invalid { reason })
 }
 
 /// The error for a scheme that no compiled store has.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::stores::DynamoDbAttribute;
 use idempotent_runtime::testing::ManualClock;
 use idempotent_runtime::testing::conformance::{self, Subject};
+use tests::agreement::{Time, agree};
 
 use crate::support::*;
 
@@ -29,4 +30,13 @@ async fn it_conforms_in_a_table_of_many_things() {
         builder.attribute(DynamoDbAttribute::State, "table").attribute(DynamoDbAttribute::Ttl, "a.b c");
     let store = builder.clock(clock.clone()).open().await.unwrap();
     conformance::run(Subject::new(store).clock(clock)).await;
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory() {
+    for seed in 0..10 {
+        let clock = ManualClock::default();
+        let store = builder().clock(clock.clone()).open().await.unwrap();
+        agree(&store, &Time::Manual(clock), seed).await;
+    }
 }

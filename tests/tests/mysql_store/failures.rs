@@ -1,6 +1,7 @@
 //! What happens when an answer does not arrive, or its caller does not wait for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::key::RecordKey;
@@ -209,4 +210,35 @@ async fn many_callers_on_few_keys_collide_without_errors() {
     for task in tasks {
         task.await.unwrap();
     }
+}
+
+/// The application's own work has all connections: its calls end in time, nothing has run, and no key is lost by it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_without_a_free_connection_costs_time_only() {
+    let pool = small_pool(&server().database("no_connection"), 1).await;
+    let store = MySqlStore::builder(pool.clone()).open().await.unwrap();
+    let idempotency = Idempotency::builder()
+        .store(store.clone())
+        .store_timeout(Duration::from_millis(400))
+        .wait(Duration::from_secs(30))
+        .build()
+        .unwrap();
+    let runs = AtomicUsize::new(0);
+    let call = async |key: &str| {
+        let call = idempotency.operation("charge").key(key);
+        call.run(|_| async { Ok::<usize, Error>(runs.fetch_add(1, Ordering::Relaxed)) }).await
+    };
+    let busy = pool.acquire().await.unwrap();
+    for key in ["1", "2", "3"] {
+        let error = call(key).await.unwrap_err();
+        assert_eq!((error.code(), error.is_retryable()), ("store-unavailable", true), "{error}");
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 0);
+    drop(busy);
+    // What had been asked for in vain may have been granted since; it is given back, and these wait for that.
+    for key in ["1", "2", "3"] {
+        call(key).await.unwrap();
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 3);
+    idempotency.shutdown().await;
 }

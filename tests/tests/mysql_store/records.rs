@@ -57,6 +57,13 @@ async fn results_and_steps_of_any_bytes_and_the_longest_come_back() {
         assert_eq!(written.unwrap_or_else(|error| panic!("{len}: {}", words(&error))), Write::Applied);
         assert!(held(&store, &k).await.state == State::Settled(settled), "{len} bytes");
     }
+    // One that is too long is refused at once, and the record still takes the word that there was one.
+    let (k, owner) = (key("too long"), OwnerToken::random());
+    grant(&store, &k, owner).await;
+    let settled = Settled::Completed(Stored { version: 1, bytes: vec![7; longest + 64 * 1024].into() });
+    let error = store.complete(&k, owner, &settled, KEEP).await.unwrap_err();
+    assert!(!error.is_transient(), "{}", words(&error));
+    assert_eq!(store.complete(&k, owner, &Settled::NotRetained, KEEP).await.unwrap(), Write::Applied);
     let (k, owner) = (key("steps"), OwnerToken::random());
     grant(&store, &k, owner).await;
     let step = |bytes: Vec<u8>| Step { name: "step".into(), state: StepState::Done(bytes.into()) };
@@ -242,4 +249,27 @@ async fn a_purge_takes_expired_records_and_no_others_in_batches() {
     let left: i64 =
         sqlx::query_scalar("SELECT COUNT(*) FROM idempotency").fetch_one(store.pool()).await.unwrap();
     assert_eq!(left, 100);
+}
+
+/// The time of creation does not tell these apart, and a page may end among them.
+#[tokio::test]
+async fn records_of_one_moment_are_all_listed_once() {
+    let store = store("moments").await;
+    for n in 0..10 {
+        grant(&store, &key(&n.to_string()), OwnerToken::random()).await;
+    }
+    sqlx::query("UPDATE idempotency SET created_at = 1767225600123456").execute(store.pool()).await.unwrap();
+    for limit in [1, 3, 9] {
+        let mut query = ListQuery { limit, ..ListQuery::default() };
+        let mut seen = Vec::new();
+        loop {
+            let page = store.list(&query).await.unwrap();
+            seen.extend(page.records.into_iter().map(|record| record.key.as_str().to_owned()));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..10).map(|n| format!("test/charge/{n}")).collect::<Vec<_>>(), "{limit} a page");
+    }
 }

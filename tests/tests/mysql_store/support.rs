@@ -9,6 +9,7 @@ use idempotent_runtime::store::{
     Grant, Lease, OwnerToken, Record, Reserve, Reserved, Settled, Store, StoreError, Stored, TakeOver,
 };
 use idempotent_runtime::stores::{MySqlStore, MySqlStoreBuilder};
+use sqlx::MySqlPool;
 use sqlx::mysql::MySqlPoolOptions;
 use tests::servers::mariadb::MariaDb;
 
@@ -30,8 +31,13 @@ pub(crate) fn builder(url: &str) -> MySqlStoreBuilder {
 
 /// A store with a small pool.
 pub(crate) async fn small_store(url: &str, connections: u32) -> MySqlStore {
+    MySqlStore::builder(small_pool(url, connections).await).open().await.unwrap()
+}
+
+/// A pool of so many connections.
+pub(crate) async fn small_pool(url: &str, connections: u32) -> MySqlPool {
     let pool = MySqlPoolOptions::new().max_connections(connections).test_before_acquire(false);
-    MySqlStore::builder(pool.connect(url).await.unwrap()).open().await.unwrap()
+    pool.connect(url).await.unwrap()
 }
 
 /// A store in a database of its own.

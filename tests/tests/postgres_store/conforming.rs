@@ -5,6 +5,7 @@ use std::time::Duration;
 use idempotent_runtime::store::Store;
 use idempotent_runtime::stores::{PostgresStore, SqlColumn};
 use idempotent_runtime::testing::conformance::{self, Subject};
+use tests::agreement::{Time, agree};
 use tests::servers::pgbouncer::PgBouncer;
 use tests::servers::postgres::shared;
 
@@ -50,4 +51,20 @@ async fn it_conforms_behind_a_proxy_that_gives_each_statement_another_connection
     // A notification that never arrives is no reason to wait for one.
     assert!(store.watch(&key("1")).await.unwrap().is_none());
     conformance::run(Subject::new(store).tick(Duration::from_millis(50))).await;
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory() {
+    let store = store().await;
+    for seed in (0..6).chain([1029]) {
+        agree(&store, &Time::Real, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory_in_batches() {
+    let store = PostgresStore::builder(pool(&shared().database())).batch(8).open().await.unwrap();
+    for seed in [100, 101, 2024] {
+        agree(&store, &Time::Real, seed).await;
+    }
 }

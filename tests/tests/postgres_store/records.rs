@@ -207,3 +207,29 @@ async fn a_partitioned_table_works() {
     assert_eq!(page.records.len(), 20);
     assert!(page.records.iter().all(|record| matches!(record.state, State::Settled(_))));
 }
+
+/// The time of creation does not tell these apart, and a page may end among them.
+#[tokio::test]
+async fn records_of_one_moment_are_all_listed_once() {
+    let store = store().await;
+    for n in 0..10 {
+        grant(&store, &key(&n.to_string()), OwnerToken::random()).await;
+    }
+    sqlx::query("UPDATE idempotency SET created_at = timestamptz '2026-01-01 00:00:00.123456Z'")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    for limit in [1, 3, 9] {
+        let mut query = ListQuery { limit, ..ListQuery::default() };
+        let mut seen = Vec::new();
+        loop {
+            let page = store.list(&query).await.unwrap();
+            seen.extend(page.records.into_iter().map(|record| record.key.as_str().to_owned()));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..10).map(|n| format!("test/charge/{n}")).collect::<Vec<_>>(), "{limit} a page");
+    }
+}

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use idempotent_runtime::stores::RedisStore;
 use idempotent_runtime::testing::conformance::{self, Subject};
+use tests::agreement::{Time, agree};
 use tests::servers::redis::{Cluster, Sentinels};
 
 use crate::support::*;
@@ -54,4 +55,22 @@ async fn it_conforms_on_a_cluster() {
 async fn it_conforms_through_sentinels() {
     let sentinels = Sentinels::start();
     conformance::run(subject(RedisStore::open(sentinels.url()).await.unwrap())).await;
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory() {
+    let store = fresh().await;
+    for seed in (0..6).chain([1029]) {
+        agree(&store, &Time::Real, seed).await;
+    }
+}
+
+#[tokio::test]
+async fn it_agrees_with_the_store_in_memory_by_scripts_alone() {
+    let builder =
+        RedisStore::builder(fresh_url()).prefix("agreement:").wait_replicas(0, Duration::from_secs(1));
+    let store = builder.open().await.unwrap();
+    for seed in [100, 101, 2024] {
+        agree(&store, &Time::Real, seed).await;
+    }
 }

@@ -190,6 +190,19 @@ async fn faults_by_a_seed() {
     }
 }
 
+/// Two applications that think they have a database each would find each other's records in one.
+#[tokio::test]
+async fn a_database_of_a_cluster_is_refused() {
+    for path in ["1", "shop", "0/1"] {
+        let error = RedisStore::open(format!("redis-cluster://127.0.0.1:1/{path}")).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Refused, "{}", words(&error));
+    }
+    for path in ["", "/", "/0"] {
+        let error = RedisStore::open(format!("redis-cluster://127.0.0.1:1{path}")).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{}", words(&error));
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable_and_a_wrong_password_refused() {
     let error = RedisStore::open("redis://127.0.0.1:1/").await.unwrap_err();

@@ -62,6 +62,32 @@ async fn what_is_no_record_is_left_alone() {
     assert_eq!(server.ask(&["hget", in_redis, "field"]), "value");
 }
 
+/// A first attempt's record says only together with its expiry when it was granted.
+#[tokio::test]
+async fn a_record_that_has_lost_its_expiry_is_left_alone_and_hides_no_other() {
+    let server = Redis::start();
+    let store = RedisStore::open(server.url(0)).await.unwrap();
+    let owner = OwnerToken::random();
+    grant(&store, &key("1"), owner).await;
+    grant(&store, &key("2"), owner).await;
+    server.ask(&["persist", "idempotent:test/charge/1"]);
+    for error in [
+        store.reserve(request(&key("1"), owner)).await.map(drop).unwrap_err(),
+        store.reserve(request(&key("1"), OwnerToken::random())).await.map(drop).unwrap_err(),
+        store.load(&key("1")).await.map(drop).unwrap_err(),
+        store.forget(&key("1"), owner).await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{}", words(&error));
+    }
+    let page = store.list(&ListQuery::default()).await.unwrap();
+    assert_eq!(page.records.iter().map(|record| &record.key).collect::<Vec<_>>(), [&key("2")]);
+    assert_eq!(page.next, None);
+    // Its owner has it all the same, and a result that can be stored is.
+    assert_eq!(store.complete(&key("1"), owner, &completed("x"), KEEP).await.unwrap(), Write::Applied);
+    let record = store.load(&key("1")).await.unwrap().unwrap();
+    assert_eq!(record.state, State::Settled(completed("x")));
+}
+
 async fn unreadable(store: &RedisStore, owner: OwnerToken) {
     let k = key("1");
     let errors = [

@@ -8,6 +8,7 @@ use idempotent_runtime::store::{
     Store, StoreErrorKind, TakeOver, Write,
 };
 use idempotent_runtime::stores::SqliteStore;
+use idempotent_runtime::testing::ManualClock;
 
 use crate::support::*;
 
@@ -151,6 +152,18 @@ async fn corrupt_rows_are_reported_and_left_alone() {
     }
     let page = store.list(&ListQuery::default()).await.unwrap();
     assert_eq!(page.records.iter().map(|record| &record.key).collect::<Vec<_>>(), [&sound]);
+    let stuck = store.list(&ListQuery { stuck: true, ..ListQuery::default() }).await.unwrap();
+    assert_eq!(stuck.records, [], "what cannot be read does not keep the rest from being listed");
+    let all = beside(&folder.file());
+    all.execute("UPDATE idempotency SET expires_at = 1", []).unwrap();
+    all.execute("UPDATE idempotency SET fence = 'many' WHERE fence = -1", []).unwrap();
+    let count =
+        || all.query_row("SELECT count(*) FROM idempotency", [], |row| row.get::<_, isize>(0)).unwrap();
+    let before = count();
+    let purged = store.purge(100).await.unwrap();
+    assert!(purged > 0 && store.purge(100).await.unwrap() == 0);
+    assert!(before - count() == isize::try_from(purged).unwrap());
+    assert_eq!(store.load(&key("3")).await.unwrap_err().kind(), StoreErrorKind::Unreadable);
 }
 
 #[tokio::test]
@@ -214,4 +227,32 @@ async fn a_purge_takes_expired_records_with_their_steps_and_no_others() {
             .unwrap()
     };
     assert_eq!((count("idempotency"), count("idempotency_steps")), (100, 100));
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_moves_leases_and_lets_nobody_write_who_may_not() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let folder = Folder::new();
+    let clock = ManualClock::default();
+    clock.advance(HOUR * 24);
+    let store = SqliteStore::builder(folder.file()).clock(clock.clone()).open().await.unwrap();
+    let (a, b, c) = (OwnerToken::random(), OwnerToken::random(), OwnerToken::random());
+    let first = grant(&store, &key("1"), a).await;
+    clock.set_back(HOUR);
+    assert_eq!(held(&store, &key("1")).await.owner, a, "the lease is an hour longer now, and holds");
+    let released = grant(&store, &key("2"), b).await;
+    assert!(released.fence > first.fence);
+    store.release(&key("2"), b, Release::Forget).await.unwrap();
+    clock.set_back(HOUR);
+    assert!(grant(&store, &key("2"), c).await.fence > released.fence, "across generations too");
+    let listed = store.list(&ListQuery::default()).await.unwrap().records;
+    assert_eq!(listed.iter().map(|record| &record.key).collect::<Vec<_>>(), [&key("1"), &key("2")]);
+    // Far ahead: every lease is over, and whoever takes over shuts the others out.
+    clock.advance(HOUR * 3);
+    let next = grant(&store, &key("1"), b).await;
+    assert!((next.attempt, next.fence > first.fence) == (2, true));
+    clock.set_back(HOUR * 3);
+    assert_eq!(store.complete(&key("1"), a, &completed("stale"), KEEP).await.unwrap(), Write::Lost);
+    assert_eq!(store.complete(&key("1"), b, &completed("x"), KEEP).await.unwrap(), Write::Applied);
+    assert_eq!(held(&store, &key("1")).await.state, State::Settled(completed("x")));
 }

@@ -15,6 +15,9 @@ pub(crate) struct Arguments {
     /// Print JSON, a line for each record or finding, and one for what was done
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// How many seconds the store may take for one answer
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..), global = true)]
+    pub(crate) timeout: u64,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

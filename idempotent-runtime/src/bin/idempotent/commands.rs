@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use idempotent_runtime::key::RecordKey;
 use idempotent_runtime::store::{
-    Compared, ListQuery, OwnerToken, Record, Resolution, Settled, State, Store, Stored,
+    Compared, ListQuery, OwnerToken, Record, Resolution, Settled, State, Store, StoreResult, Stored,
 };
 use idempotent_runtime::{Idempotency, Severity, stores};
 
@@ -15,6 +15,35 @@ use crate::show::{Format, say, show_finding, show_record};
 
 type Done = Result<bool, Box<dyn Error>>;
 
+/// A store that is not waited for without end: there is somebody in front of the screen.
+struct Patient {
+    store: Arc<dyn Store>,
+    patience: Duration,
+}
+
+impl Patient {
+    async fn asked<'s, T, F>(&'s self, ask: impl FnOnce(&'s dyn Store) -> F) -> Result<T, Box<dyn Error>>
+    where
+        F: Future<Output = StoreResult<T>>,
+    {
+        in_time(self.patience, ask(&*self.store)).await
+    }
+}
+
+async fn in_time<T, E: Into<Box<dyn Error>>>(
+    patience: Duration,
+    asked: impl Future<Output = Result<T, E>>,
+) -> Result<T, Box<dyn Error>> {
+    match tokio::time::timeout(patience, asked).await {
+        Ok(answer) => answer.map_err(Into::into),
+        Err(_) => Err(format!(
+            "the store has not answered for {} seconds; whether it did what it was asked, `inspect` shows",
+            patience.as_secs()
+        )
+        .into()),
+    }
+}
+
 /// How many records are listed or deleted in one request.
 const BATCH: usize = 1_000;
 
@@ -22,27 +51,29 @@ const BATCH: usize = 1_000;
 pub(crate) async fn run(arguments: Arguments) -> Done {
     let url = arguments.url.ok_or("which store? Give `--url`, or set IDEMPOTENT_URL")?;
     let format = if arguments.json { Format::Json } else { Format::Text };
-    let store = stores::open_existing(&url).await?;
+    let patience = Duration::from_secs(arguments.timeout);
+    let store = in_time(patience, Box::pin(stores::open_existing(&url))).await?;
+    let store = Patient { store, patience };
     match arguments.command {
         Command::Inspect { key } => inspect(&store, &key, format).await,
         Command::List(query) => list(&store, query, format).await,
         Command::Resolve(resolve) => settle(&store, resolve, format).await,
         Command::Forget { key, seen, with_result } => {
             let Some(record) = see(&store, &key, seen.as_deref(), format).await? else { return Ok(false) };
-            forget(store, record, with_result, format).await
+            forget(&store, record, with_result, format).await
         }
         Command::Purge { limit } => purge(&store, limit, format).await,
         Command::Doctor => doctor(&store, format).await,
     }
 }
 
-async fn inspect(store: &Arc<dyn Store>, key: &str, format: Format) -> Done {
+async fn inspect(store: &Patient, key: &str, format: Format) -> Done {
     let Some(record) = load(store, key, format).await? else { return Ok(false) };
     show_record(&record, format);
     Ok(true)
 }
 
-async fn list(store: &Arc<dyn Store>, list: List, format: Format) -> Done {
+async fn list(store: &Patient, list: List, format: Format) -> Done {
     let mut query = ListQuery {
         operation: list.operation,
         state: list.state.map(Into::into),
@@ -52,7 +83,7 @@ async fn list(store: &Arc<dyn Store>, list: List, format: Format) -> Done {
     let (mut left, mut found) = (list.limit, false);
     while left > 0 {
         query.limit = left.min(BATCH);
-        let page = store.list(&query).await?;
+        let page = store.asked(|store| store.list(&query)).await?;
         for record in &page.records {
             show_record(record, format);
             found = true;
@@ -70,7 +101,7 @@ async fn list(store: &Arc<dyn Store>, list: List, format: Format) -> Done {
     Ok(true)
 }
 
-async fn settle(store: &Arc<dyn Store>, resolve: Resolve, format: Format) -> Done {
+async fn settle(store: &Patient, resolve: Resolve, format: Format) -> Done {
     let resolution = match resolve.found.done {
         Some(json) => {
             serde_json::from_str::<serde_json::Value>(&json)
@@ -83,13 +114,15 @@ async fn settle(store: &Arc<dyn Store>, resolve: Resolve, format: Format) -> Don
     let Some(record) = see(store, &resolve.key, resolve.seen.as_deref(), format).await? else {
         return Ok(false);
     };
-    let resolved = store.resolve(&record.key, record.owner, OwnerToken::random(), &resolution).await?;
+    let replacement = OwnerToken::random();
+    let resolve = |store| Store::resolve(store, &record.key, record.owner, replacement, &resolution);
+    let resolved = store.asked(resolve).await?;
     Ok(told(resolved, "resolved", format))
 }
 
 /// A token says who had the record, and not whether that attempt has completed since it was seen: a late result goes only
 /// with those who say that they know of it.
-async fn forget(store: Arc<dyn Store>, record: Record, with_result: bool, format: Format) -> Done {
+async fn forget(store: &Patient, record: Record, with_result: bool, format: Format) -> Done {
     let has_result = matches!(&record.state, State::Settled(settled) if settled.stored().is_some());
     if has_result && !with_result {
         match format {
@@ -101,13 +134,15 @@ async fn forget(store: Arc<dyn Store>, record: Record, with_result: bool, format
         show_record(&record, format);
         return Ok(false);
     }
-    Ok(told(Idempotency::new(store).forget(&record).await?, "forgotten", format))
+    let idempotency =
+        Idempotency::builder().store(Arc::clone(&store.store)).store_timeout(store.patience).build()?;
+    Ok(told(idempotency.forget(&record).await?, "forgotten", format))
 }
 
-async fn purge(store: &Arc<dyn Store>, limit: usize, format: Format) -> Done {
+async fn purge(store: &Patient, limit: usize, format: Format) -> Done {
     let mut purged = 0;
     while purged < limit {
-        let batch = store.purge(BATCH.min(limit - purged)).await?;
+        let batch = store.asked(|store| store.purge(BATCH.min(limit - purged))).await?;
         purged += batch;
         if batch == 0 {
             break;
@@ -120,8 +155,8 @@ async fn purge(store: &Arc<dyn Store>, limit: usize, format: Format) -> Done {
     Ok(true)
 }
 
-async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
-    let findings = store.examine().await?;
+async fn doctor(store: &Patient, format: Format) -> Done {
+    let findings = store.asked(<dyn Store>::examine).await?;
     if findings.is_empty() && matches!(format, Format::Text) {
         say!("nothing was found that breaks or weakens the promise");
     }
@@ -133,7 +168,7 @@ async fn doctor(store: &Arc<dyn Store>, format: Format) -> Done {
 
 /// The record as it is now, with the token that was seen before, if one was.
 async fn see(
-    store: &Arc<dyn Store>,
+    store: &Patient,
     key: &str,
     seen: Option<&str>,
     format: Format,
@@ -152,8 +187,9 @@ fn token(hex: &str) -> Option<OwnerToken> {
     Some(OwnerToken::from_bytes(bits.to_be_bytes()))
 }
 
-async fn load(store: &Arc<dyn Store>, key: &str, format: Format) -> Result<Option<Record>, Box<dyn Error>> {
-    let record = store.load(&RecordKey::new("", key)).await?;
+async fn load(store: &Patient, key: &str, format: Format) -> Result<Option<Record>, Box<dyn Error>> {
+    let record_key = RecordKey::new("", key);
+    let record = store.asked(|store| store.load(&record_key)).await?;
     if record.is_none() {
         match format {
             Format::Json => say!("null"),

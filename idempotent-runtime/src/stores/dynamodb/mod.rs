@@ -1,5 +1,6 @@
 //! A store in a DynamoDB table, for all machines that reach it.
 
+mod address;
 mod admin;
 mod attempt;
 mod builder;

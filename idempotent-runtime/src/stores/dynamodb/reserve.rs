@@ -79,7 +79,7 @@ impl Table {
                             return Ok(Reserved::Held(row.into_record(request.key.clone(), now)));
                         }
                         // The SDK had repeated this very request, and its first try had come through.
-                        Verdict::Again if is_that_of(&row, self.ends(request.lease, before).0) => {
+                        Verdict::Again if is_that_of(&row, self.ends(request.lease, before)) => {
                             return Ok(granted(&row));
                         }
                         Verdict::Again => {
@@ -204,9 +204,10 @@ impl Table {
     }
 }
 
-/// Whether the record has exactly this lease.
-fn is_that_of(row: &Row, until: Micros) -> bool {
-    row.attempt > 0 && matches!(row.state, RowState::Running { lease, .. } if lease == until)
+/// Whether the record has exactly this lease, and expires exactly then.
+fn is_that_of(row: &Row, (until, expires): (Micros, Micros)) -> bool {
+    let has_lease = matches!(row.state, RowState::Running { lease, .. } if lease == until);
+    row.attempt > 0 && has_lease && row.expires == expires
 }
 
 fn next_fence(last: u64, now: Micros) -> u64 {

@@ -8,63 +8,8 @@ use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region, SharedHttpClient};
 
 use super::DynamoDbStore;
+use super::address::{Address, invalid};
 use crate::stores::ConnectError;
-
-/// What `dynamodb://table?region=…&endpoint=…` says; the rest comes from the environment.
-struct Address {
-    table: String,
-    region: String,
-    endpoint: Option<String>,
-}
-
-fn invalid<T>(reason: &'static str) -> Result<T, ConnectError> {
-    Err(ConnectError::Invalid { reason })
-}
-
-impl Address {
-    fn parse(url: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self, ConnectError> {
-        let rest = url.strip_prefix("dynamodb:").unwrap_or(url).trim_start_matches("//");
-        let (table, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let table = decoded(table.trim_end_matches('/'));
-        let (mut region, mut endpoint) = (None, None);
-        for option in query.split('&').filter(|option| !option.is_empty()) {
-            match option.split_once('=') {
-                Some(("region", value)) => region = decoded(value),
-                Some(("endpoint", value)) => endpoint = decoded(value),
-                _ => return invalid("a DynamoDB URL has the options `region` and `endpoint`, and no others"),
-            }
-        }
-        let region =
-            region.or_else(|| environment("AWS_REGION")).or_else(|| environment("AWS_DEFAULT_REGION"));
-        let endpoint = endpoint
-            .or_else(|| environment("AWS_ENDPOINT_URL_DYNAMODB"))
-            .or_else(|| environment("AWS_ENDPOINT_URL"));
-        match (table.filter(|table| !table.is_empty()), region) {
-            (None, _) => invalid("a DynamoDB URL names a table, for example `dynamodb://idempotency`"),
-            (_, None) => invalid(
-                "a DynamoDB URL needs a region: `?region=eu-west-1`, or AWS_REGION in the environment",
-            ),
-            (Some(table), Some(region)) => Ok(Self { table, region, endpoint }),
-        }
-    }
-}
-
-/// With `%` and two hexadecimal digits as the byte that they mean; `None` if that is no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
-}
 
 impl DynamoDbStore {
     /// Opens the table that `dynamodb://table?region=…&endpoint=…` names, with the defaults.

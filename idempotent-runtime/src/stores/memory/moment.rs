@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+const LONGEST: Duration = Duration::from_secs(200 * 365 * 24 * 60 * 60);
+
 /// Nanoseconds since the Unix epoch, until the year 2554, which stands for everything after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment(u64);
@@ -25,8 +27,10 @@ impl Moment {
         self.0 / 1_000
     }
 
+    /// `span` later. 200 years stand for every longer span: two of them have room before the end of time, and a lease that
+    /// was cut off there would leave nothing of what comes after it.
     pub(super) fn after(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(nanos(span)))
+        Self(self.0.saturating_add(nanos(span.min(LONGEST))))
     }
 
     pub(super) fn before(self, span: Duration) -> Self {

@@ -358,7 +358,8 @@ impl Statements {
                 OWNER_ONLY,
                 OWNED,
                 "NOT {has_done_steps}",
-                "{effects_begun} = false, {lease_until} = least(i.{lease_until}, clock.now), {only_done_steps}",
+                "{effects_begun} = false, {lease_until} = least(i.{lease_until}, clock.now), \
+                 {expires_at} = least(i.{lease_until}, clock.now) + (i.{expires_at} - i.{lease_until}), {only_done_steps}",
                 "false",
             ),
             release_unused: writer.change(

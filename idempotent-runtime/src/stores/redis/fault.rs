@@ -29,7 +29,7 @@ pub(super) fn unexpected(answer: &redis::Value) -> StoreError {
     StoreError::new(super::NAME, StoreErrorKind::Unavailable, words)
 }
 
-fn kind(error: &RedisError, makes_record: bool) -> StoreErrorKind {
+pub(super) fn kind(error: &RedisError, makes_record: bool) -> StoreErrorKind {
     match error.kind() {
         ErrorKind::Server(ServerErrorKind::ResponseError) => of_words(&error.to_string(), makes_record),
         ErrorKind::Server(ServerErrorKind::NoPerm | ServerErrorKind::CrossSlot | ServerErrorKind::NoSub)

@@ -104,7 +104,12 @@ impl RedisStore {
         let heads = if self.link().is_cluster() {
             let mut heads = Vec::with_capacity(keys.len());
             for key in &keys {
-                heads.push(self.link().ask(&look(key)).await.unwrap_or(Value::Nil));
+                heads.push(match self.link().ask(&look(key)).await {
+                    Ok(head) => head,
+                    // What is no string is no record. A node that does not answer may have some, and must not hide them.
+                    Err(error) if fault::kind(&error, false) == StoreErrorKind::Unreadable => Value::Nil,
+                    Err(error) => return Err(fault::error(error, false)),
+                });
             }
             heads
         } else if keys.is_empty() {
@@ -134,12 +139,17 @@ impl RedisStore {
     async fn record_under(&self, key: &str) -> StoreResult<Option<Record>> {
         let in_redis = format!("{}{key}", self.inner.prefix);
         let shown = self.inner.scripts.load.run(self.link(), in_redis.as_bytes(), |_| ()).await;
-        let shown = match shown.map_err(|error| fault::error(error, false))? {
-            Value::Nil => return Ok(None),
-            shown => Shown::from(shown)?,
+        let shown = match shown.map_err(|error| fault::error(error, false)).and_then(Shown::from_nil) {
+            Ok(None) => return Ok(None),
+            Ok(Some(shown)) => Some(shown),
+            // One of them must not hide the others from the one who came to look.
+            Err(error) if error.kind() == StoreErrorKind::Unreadable => None,
+            Err(error) => return Err(error),
         };
-        let record = Raw::decode(&shown.bytes, None)
-            .and_then(|raw| raw.record(RecordKey::new(raw.operation(), key), shown.now, shown.expires_in));
+        let record = shown.and_then(|shown| {
+            let raw = Raw::decode(&shown.bytes, None)?;
+            raw.record(RecordKey::new(raw.operation(), key), shown.now, shown.expires_in)
+        });
         if record.is_none() {
             tracing::warn!(target: "idempotent", "the Redis store left a record out of a list that it cannot read");
         }

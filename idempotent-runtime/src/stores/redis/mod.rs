@@ -33,7 +33,7 @@ use crate::doctor::Finding;
 use crate::key::RecordKey;
 use crate::store::{
     Compared, Lease, ListQuery, OwnerToken, Page, PutStep, Record, Release, Reserve, Reserved, Resolution,
-    Settled, Step, StepState, Store, StoreResult, Watch, Write,
+    Settled, Step, StepState, Store, StoreError, StoreErrorKind, StoreResult, Watch, Write,
 };
 
 pub use self::builder::RedisStoreBuilder;
@@ -43,6 +43,9 @@ const NAME: &str = "redis";
 
 /// Redis takes 512 MB, but nobody else is served while it copies them.
 const MAX_RESULT_BYTES: usize = 64 * 1024 * 1024;
+
+/// In bytes: a step has five digits for the length of its name.
+const LONGEST_STEP_NAME: usize = 99_999;
 
 /// Keeps records in Redis or Valkey, for any number of machines.
 ///
@@ -254,6 +257,10 @@ impl Store for RedisStore {
         step: &Step,
         lease: Lease,
     ) -> StoreResult<PutStep> {
+        if step.name.len() > LONGEST_STEP_NAME {
+            let words = "the name of a step is too long";
+            return Err(StoreError::new(NAME, StoreErrorKind::Refused, words));
+        }
         let (letter, result): (_, &[u8]) = match &step.state {
             StepState::Begun => ("b", &[]),
             StepState::Done(result) => ("d", result),

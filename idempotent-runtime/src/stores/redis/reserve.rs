@@ -151,6 +151,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// The same, where there may be no record.
+    pub(super) fn from_nil(answer: Value) -> StoreResult<Option<Self>> {
+        if answer == Value::Nil { Ok(None) } else { Self::from(answer).map(Some) }
+    }
+
     pub(super) fn from(answer: Value) -> StoreResult<Self> {
         let parts = match answer {
             Value::Array(parts) => <[Value; 4]>::try_from(parts).map_err(Value::Array),

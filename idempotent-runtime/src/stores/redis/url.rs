@@ -37,6 +37,9 @@ pub(super) fn parse(url: &str) -> RedisResult<Address> {
         Kind::Cluster if hosts.is_empty() => {
             Err(wrong("the URL of a cluster names nodes: `redis-cluster://one,two`"))
         }
+        Kind::Cluster if !matches!(path, "" | "0") => {
+            Err(wrong("a cluster has no databases to choose from: the URL ends after its nodes"))
+        }
         Kind::Cluster => {
             Ok(Address::Cluster(hosts.iter().map(|host| format!("{scheme}://{user}{at}{host}/")).collect()))
         }

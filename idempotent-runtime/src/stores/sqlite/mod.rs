@@ -17,6 +17,7 @@ mod schema;
 mod session;
 #[cfg(feature = "sqlite-transactions")]
 mod transaction;
+mod url;
 mod writer;
 
 use std::fmt;
@@ -40,6 +41,7 @@ use crate::store::{
 pub use self::builder::{SqliteStoreBuilder, Synchronous};
 #[cfg(feature = "sqlite-transactions")]
 pub(crate) use self::transaction::SqliteLink;
+pub(crate) use self::url::file_of;
 
 /// What errors and events call this store.
 const NAME: &str = "sqlite";

@@ -13,9 +13,13 @@ use crate::store::{OwnerToken, Record, Settled, State, StateName, Step, StepStat
 /// A point in time as the tables keep it: microseconds since the Unix epoch.
 pub(super) type Micros = i64;
 
-/// `duration` in microseconds; what is longer than nothing is at least one.
+/// The longest span that is told from forever: 200 years. A sum of two must not be cut off, or a lease would leave nothing of
+/// the time for which the record is remembered after it.
+const LONGEST: Duration = Duration::from_secs(200 * 365 * 24 * 60 * 60);
+
+/// `duration` in microseconds, at most 200 years; what is longer than nothing is at least one.
 pub(super) fn micros(duration: Duration) -> Micros {
-    Micros::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(Micros::MAX)
+    Micros::try_from(duration.min(LONGEST).as_nanos().div_ceil(1000)).unwrap_or(Micros::MAX)
 }
 
 /// From `now` until `then`; zero when that is over.

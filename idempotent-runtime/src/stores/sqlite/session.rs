@@ -50,10 +50,12 @@ fn text(query: Query, table: &str) -> String {
     use row::COLUMNS;
     let expired = format!(
         "SELECT id FROM \"{table}\" WHERE expires_at <= ?1 \
-         AND state IN ('running', 'completed', 'failed', 'not_retained', 'unknown') ORDER BY expires_at LIMIT ?2"
+         AND state IN ('running', 'completed', 'failed', 'not_retained', 'unknown') AND typeof(fence) = 'integer' \
+         ORDER BY expires_at LIMIT ?2"
     );
-    let wanted = "expires_at > ?3 AND (?4 IS NULL OR state = ?4) \
-         AND (NOT ?5 OR state = 'unknown' OR (state = 'running' AND lease_until <= ?3))";
+    // Of a damaged row it may not be known; then it is wanted, and counted as one that cannot be read.
+    let wanted = "coalesce(expires_at > ?3 AND (?4 IS NULL OR state = ?4) \
+         AND (NOT ?5 OR state = 'unknown' OR (state = 'running' AND lease_until <= ?3)), 1)";
     match query {
         Query::BeginRead => "BEGIN DEFERRED".into(),
         Query::BeginWrite => "BEGIN IMMEDIATE".into(),

@@ -1,15 +1,17 @@
 //! Keys and results come back byte for byte.
 
-use super::bench::{Bench, Checked, LEASE, done, holds, same, settled, tokens};
+use super::bench::{Bench, Checked, LEASE, done, held, holds, same, settled, tokens};
 use super::checks;
 use crate::fingerprint::Fingerprint;
-use crate::store::{PutStep, Reserve, Settled, Stored};
+use crate::key::RecordKey;
+use crate::store::{PutStep, Reserve, Settled, Stored, Write};
 
 checks!("content":
     keys_are_told_apart,
     longest_key_fits,
     results_come_back,
     large_result_comes_back,
+    result_beyond_the_limit_is_refused_and_the_record_stays,
     fingerprint_comes_back,
     step_results_come_back,
 );
@@ -74,14 +76,46 @@ async fn results_come_back(t: &Bench) -> Checked {
 }
 
 async fn large_result_comes_back(t: &Bench) -> Checked {
-    let len = t.store.max_result_bytes().unwrap_or(usize::MAX).min(1 << 20);
-    let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(len).collect();
-    let end = Settled::Completed(stored(1, &bytes));
-    let key = t.key();
-    let [a] = tokens();
+    let [a, b] = tokens();
+    // After a grant, because some stores know their limit only from their first use on.
+    let key = longest_key(t);
     t.grant(&key, a).await?;
+    let len = limit(t).unwrap_or(1 << 20);
+    let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(len).collect();
+    let end = Settled::Completed(stored(u32::MAX, &bytes));
     t.complete(&key, a, &end).await?;
-    holds("the same bytes are stored", settled("state", &t.load(&key).await?)? == end)
+    holds("the same bytes are stored", settled("state", &t.load(&key).await?)? == end)?;
+    let shown = held("a duplicate", t.reserve(&key, b).await?)?;
+    holds("a duplicate is shown the same bytes", settled("state", &shown)? == end)
+}
+
+/// The store's limit, if a result of that size can be tried.
+fn limit(t: &Bench) -> Option<usize> {
+    t.store.max_result_bytes().filter(|limit| *limit <= 4 << 20)
+}
+
+/// A result that is too large is an error that says so at once; the record still takes the word that there was one.
+async fn result_beyond_the_limit_is_refused_and_the_record_stays(t: &Bench) -> Checked {
+    let [a] = tokens();
+    let key = longest_key(t);
+    t.grant(&key, a).await?;
+    let Some(limit) = limit(t) else { return Ok(()) };
+    let end = Settled::Completed(stored(1, &vec![b'x'; limit + (64 << 10)]));
+    match t.store.complete(&key, a, &end, super::bench::LONG).await {
+        Ok(write) => {
+            same("complete", &write, &Write::Applied)?;
+            return holds("the same bytes are stored", settled("state", &t.load(&key).await?)? == end);
+        }
+        Err(error) => holds(&format!("asking again would not help: {error}"), !error.is_transient())?,
+    }
+    super::bench::running("state", &t.load(&key).await?)?;
+    t.complete(&key, a, &Settled::NotRetained).await
+}
+
+fn longest_key(t: &Bench) -> RecordKey {
+    let end = t.key();
+    let room = 255_usize.saturating_sub(end.as_str().len() + 1);
+    RecordKey::new(end.operation().clone(), format!("{}/{}", end.as_str(), "x".repeat(room)))
 }
 
 async fn fingerprint_comes_back(t: &Bench) -> Checked {

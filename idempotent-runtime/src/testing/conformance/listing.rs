@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::bench::{Bench, Checked, LEASE, begun, completed, fail, holds, same, tokens, unchanged};
 use super::checks;
-use crate::store::{ListQuery, Record, Settled, StateName, Stored};
+use crate::key::RecordKey;
+use crate::store::{Lease, ListQuery, Record, Release, Reserve, Settled, StateName, Stored};
 
 checks!("listing":
     everything_of_an_operation,
@@ -12,6 +13,9 @@ checks!("listing":
     by_state,
     only_what_is_stuck,
     pages_lose_and_repeat_nothing,
+    pages_lose_nothing_while_others_come_and_go,
+    operations_are_told_apart,
+    nothing_expired_is_shown,
 );
 
 /// Every record that the query asks for, a few at a time; by key.
@@ -130,6 +134,76 @@ async fn pages_lose_and_repeat_nothing(t: &Bench) -> Checked {
     for limit in [1, 3, 5, 10, 11, 0] {
         let records = all(t, ListQuery { limit, ..of(t) }).await?;
         same(&format!("the keys, {limit} a page"), &keys(&records), &expected)?;
+    }
+    Ok(())
+}
+
+async fn pages_lose_nothing_while_others_come_and_go(t: &Bench) -> Checked {
+    let [a] = tokens();
+    let (mut stay, mut go) = (Vec::new(), Vec::new());
+    for _ in 0..12 {
+        let (staying, going) = (t.key(), t.key());
+        t.grant(&staying, a).await?;
+        t.grant(&going, a).await?;
+        stay.push(staying);
+        go.push(going);
+    }
+    let mut query = ListQuery { limit: 3, ..of(t) };
+    let mut seen = Vec::new();
+    for page_number in 0..10_000 {
+        let page = t.store.list(&query).await?;
+        seen.extend(page.records.into_iter().map(|record| record.key.as_str().to_owned()));
+        query.after = page.next;
+        if query.after.is_none() {
+            let lost: Vec<_> =
+                stay.iter().filter(|key| !seen.iter().any(|seen| seen == key.as_str())).collect();
+            return holds(&format!("all that stayed are shown; not so {lost:?}"), lost.is_empty());
+        }
+        // Of what is there all the time one is settled, of the others one goes, and one comes.
+        if let Some(key) = stay.get(page_number) {
+            t.complete(key, a, &completed(b"x")).await?;
+        }
+        if let Some(key) = go.pop() {
+            t.store.release(&key, a, Release::Forget).await?;
+            t.grant(&t.key(), a).await?;
+        }
+    }
+    fail("list: expected an end, saw 10,000 pages")
+}
+
+async fn operations_are_told_apart(t: &Bench) -> Checked {
+    let name = t.operation();
+    let others = [
+        format!("{name} "),
+        name.to_uppercase(),
+        format!("{name}%"),
+        format!("{name}'"),
+        format!("{name}\\"),
+    ];
+    let [a] = tokens();
+    for operation in &others {
+        let key = RecordKey::new(operation.clone(), format!("{operation}/key"));
+        t.grant(&key, a).await?;
+    }
+    same("the keys of the one without any", &keys(&all(t, of(t)).await?), &vec![])?;
+    for operation in &others {
+        let records =
+            all(t, ListQuery { operation: Some(operation.clone()), ..ListQuery::default() }).await?;
+        same(operation, &keys(&records), &vec![format!("{operation}/key")])?;
+    }
+    Ok(())
+}
+
+async fn nothing_expired_is_shown(t: &Bench) -> Checked {
+    let [a] = tokens();
+    let lease = Lease { duration: t.tick, unknown_ttl: t.tick };
+    let (silent, unknown) = (t.key(), t.key());
+    t.store.reserve(Reserve { lease, ..t.request(&silent, a) }).await?;
+    t.grant(&unknown, a).await?;
+    t.store.complete(&unknown, a, &Settled::Unknown, t.tick * 2).await?;
+    t.advance(t.tick * 3).await;
+    for stuck in [false, true] {
+        same("the keys", &keys(&all(t, ListQuery { stuck, ..of(t) }).await?), &vec![])?;
     }
     Ok(())
 }

@@ -41,6 +41,7 @@ mod owning;
 mod races;
 mod releasing;
 mod reserving;
+mod spans;
 mod steps;
 mod take_over;
 mod watching;
@@ -73,6 +74,7 @@ const TOPICS: &[&[Check]] = &[
     releasing::CHECKS,
     steps::CHECKS,
     expiring::CHECKS,
+    spans::CHECKS,
     operating::CHECKS,
     listing::CHECKS,
     content::CHECKS,

@@ -19,6 +19,11 @@ checks!("operating":
     forget_deletes,
     forget_leaves_the_rest_alone,
     forgotten_owner_is_powerless,
+    forget_again_finds_nothing,
+    resolve_not_done_again_changes_nothing,
+    renewed_record_is_left_alone,
+    exhausted_record_is_resolved,
+    unused_record_is_resolved,
 );
 
 fn resolved(bytes: &[u8]) -> Resolution {
@@ -210,4 +215,103 @@ async fn forgotten_owner_is_powerless(t: &Bench) -> Checked {
     t.powerless("the forgotten owner, without a record", &key, a).await?;
     t.grant(&key, b).await?;
     t.powerless("the forgotten owner, beside a new attempt", &key, a).await
+}
+
+/// The answer of the first may have been lost: the second must not delete what has come since.
+async fn forget_again_finds_nothing(t: &Bench) -> Checked {
+    let [a, b] = tokens();
+    for key in waiting(t, a, &[done("one", b"1")]).await? {
+        same("forget", &t.store.forget(&key, a).await?, &Compared::Changed)?;
+        same("forget again", &differs("forget again", t.store.forget(&key, a).await?)?, &None)?;
+        t.absent("afterwards", &key).await?;
+        t.grant(&key, b).await?;
+        t.abandon(&key, b).await?;
+        let before = t.load(&key).await?;
+        holds("the next record is shown", differs("forget", t.store.forget(&key, a).await?)?.is_some())?;
+        t.still("the next record", &before).await?;
+    }
+    Ok(())
+}
+
+async fn resolve_not_done_again_changes_nothing(t: &Bench) -> Checked {
+    let [a, b, fresh] = tokens();
+    // Those that have finished steps stay, and are recognised by their new token.
+    for key in waiting(t, a, &[done("one", b"1"), begun("two")]).await?.into_iter().take(2) {
+        resolve(t, &key, a, fresh, &Resolution::NotDone).await?;
+        let before = t.load(&key).await?;
+        resolve(t, &key, a, fresh, &Resolution::NotDone).await?;
+        t.still("the record", &before).await?;
+        t.grant(&key, b).await?;
+        let before = t.load(&key).await?;
+        let compared = t.store.resolve(&key, a, fresh, &Resolution::NotDone).await?;
+        holds("the next attempt is shown", differs("resolve", compared)?.is_some())?;
+        t.still("the next attempt", &before).await?;
+    }
+    for key in waiting(t, a, &[]).await? {
+        resolve(t, &key, a, fresh, &Resolution::NotDone).await?;
+        let compared = t.store.resolve(&key, a, fresh, &Resolution::NotDone).await?;
+        same("resolve again", &differs("resolve again", compared)?, &None)?;
+        t.absent("afterwards", &key).await?;
+    }
+    Ok(())
+}
+
+/// It was seen with its lease over, and has given a sign of life since: under the token that was seen.
+async fn renewed_record_is_left_alone(t: &Bench) -> Checked {
+    let [a, fresh] = tokens();
+    let key = t.key();
+    t.grant(&key, a).await?;
+    t.abandon(&key, a).await?;
+    t.store.renew(&key, a, LEASE).await?;
+    let before = t.load(&key).await?;
+    for resolution in [resolved(b"wrong"), Resolution::NotDone] {
+        let compared = t.store.resolve(&key, a, fresh, &resolution).await?;
+        holds("it is shown", differs("resolve", compared)?.is_some())?;
+        t.still("the record", &before).await?;
+    }
+    holds("it is shown", differs("forget", t.store.forget(&key, a).await?)?.is_some())?;
+    t.still("the record", &before).await
+}
+
+async fn exhausted_record_is_resolved(t: &Bench) -> Checked {
+    let [a, b, c, fresh] = tokens();
+    for resolution in [resolved(b"found"), Resolution::NotDone] {
+        let key = t.key();
+        t.grant(&key, a).await?;
+        t.store.put_step(&key, a, &done("one", b"1"), LEASE).await?;
+        t.abandon(&key, a).await?;
+        t.store.reserve(Reserve { max_attempts: 1, ..t.request(&key, b) }).await?;
+        // Not with the token of an attempt that does not have it any more.
+        holds(
+            "it is shown",
+            differs("resolve", t.store.resolve(&key, a, fresh, &resolution).await?)?.is_some(),
+        )?;
+        resolve(t, &key, OwnerToken::NOBODY, fresh, &resolution).await?;
+        if resolution != Resolution::NotDone {
+            same("state", &settled("state", &t.load(&key).await?)?, &completed(b"found"))?;
+            continue;
+        }
+        let request = Reserve { max_attempts: 1, ..t.request(&key, c) };
+        let grant = granted("the next call", t.store.reserve(request).await?)?;
+        same("attempt", &grant.attempt, &1)?;
+        same("steps", &grant.steps, &vec![done("one", b"1")])?;
+    }
+    Ok(())
+}
+
+async fn unused_record_is_resolved(t: &Bench) -> Checked {
+    let [a, b, fresh] = tokens();
+    for resolution in [resolved(b"found"), Resolution::NotDone] {
+        let key = t.key();
+        t.grant(&key, a).await?;
+        t.abandon(&key, a).await?;
+        t.grant(&key, b).await?;
+        t.store.release(&key, b, crate::store::Release::Unused).await?;
+        resolve(t, &key, OwnerToken::NOBODY, fresh, &resolution).await?;
+        match t.store.load(&key).await? {
+            None => same("resolved as", &resolution, &Resolution::NotDone)?,
+            Some(record) => same("state", &settled("state", &record)?, &completed(b"found"))?,
+        }
+    }
+    Ok(())
 }

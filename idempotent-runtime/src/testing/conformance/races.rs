@@ -17,6 +17,8 @@ checks!("races":
     late_owner_or_take_over,
     late_owner_or_operator,
     one_of_many_operators,
+    forgetting_or_take_over,
+    purge_beside_reservations,
     steps_of_one_owner_do_not_overwrite_each_other,
     owner_beside_duplicates_is_undisturbed,
 );
@@ -205,6 +207,67 @@ async fn owner_beside_duplicates_is_undisturbed(t: &Bench) -> Checked {
         .await?;
         same("answers", &answers.len(), &CALLERS)?;
         same("state", &settled("state", &t.load(&key).await?)?, &completed(b"result"))?;
+    }
+    Ok(())
+}
+
+/// Whoever forgets deletes what was seen, and never the attempt that has come since.
+async fn forgetting_or_take_over(t: &Bench) -> Checked {
+    for _ in 0..ROUNDS {
+        let key = t.key();
+        let [a, b] = tokens();
+        t.grant(&key, a).await?;
+        t.abandon(&key, a).await?;
+        let forgetting = {
+            let (t, key) = (t.clone(), key.clone());
+            tokio::spawn(async move { t.store.forget(&key, a).await })
+        };
+        let grant = t.grant(&key, b).await?;
+        let forgotten = match forgetting.await {
+            Ok(compared) => compared? == Compared::Changed,
+            Err(error) => return fail(format!("the operator: {error}")),
+        };
+        same(
+            "attempt, after the record was forgotten or not",
+            &grant.attempt,
+            &if forgotten { 1 } else { 2 },
+        )?;
+        same("owner", &t.load(&key).await?.owner, &b)?;
+    }
+    Ok(())
+}
+
+/// A record that takes the place of an expired one is not swept away with that.
+async fn purge_beside_reservations(t: &Bench) -> Checked {
+    let mut keys = Vec::new();
+    for _ in 0..ROUNDS {
+        let key = t.key();
+        let [a] = tokens();
+        t.grant(&key, a).await?;
+        t.store.complete(&key, a, &completed(b"gone"), t.tick).await?;
+        keys.push(key);
+    }
+    t.advance(t.tick * 2).await;
+    let purging = {
+        let t = t.clone();
+        tokio::spawn(async move {
+            for _ in 0..ROUNDS {
+                t.store.purge(3).await?;
+            }
+            Ok::<_, crate::store::StoreError>(())
+        })
+    };
+    for key in &keys {
+        let [b] = tokens();
+        same("attempt", &t.grant(key, b).await?.attempt, &1)?;
+    }
+    match purging.await {
+        Ok(purged) => purged?,
+        Err(error) => return fail(format!("the purge: {error}")),
+    }
+    t.store.purge(1_000).await?;
+    for key in &keys {
+        super::bench::running("the new record", &t.load(key).await?)?;
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ checks!("releasing":
     forget_with_finished_steps_again_changes_nothing,
     released_key_is_closed_to_the_old_owner,
     abandon_ends_the_lease_and_nothing_else,
-    abandon_moves_the_expiry,
+    end_of_the_lease_moves_the_expiry,
     abandon_again_changes_nothing,
     unused_attempt_is_not_counted,
     unused_attempt_again_is_taken_off_once,
@@ -126,13 +126,19 @@ async fn abandon_ends_the_lease_and_nothing_else(t: &Bench) -> Checked {
     t.still("everything else", &before).await
 }
 
-async fn abandon_moves_the_expiry(t: &Bench) -> Checked {
-    let key = t.key();
-    let [a] = tokens();
-    let lease = Lease { duration: LONG, unknown_ttl: t.tick * 100 };
-    granted("reserve", t.store.reserve(Reserve { lease, ..t.request(&key, a) }).await?)?;
-    release(t, &key, a, Release::Abandon).await?;
-    within("expires_in, counted from the end of the lease", t.load(&key).await?.expires_in, t.tick * 100)
+async fn end_of_the_lease_moves_the_expiry(t: &Bench) -> Checked {
+    for how in [Release::Abandon, Release::Forget, Release::Unused] {
+        let key = t.key();
+        let [a] = tokens();
+        let lease = Lease { duration: LONG, unknown_ttl: t.tick * 100 };
+        granted("reserve", t.store.reserve(Reserve { lease, ..t.request(&key, a) }).await?)?;
+        // So that there is something to keep.
+        t.store.put_step(&key, a, &done("one", b"1"), lease).await?;
+        release(t, &key, a, how).await?;
+        let expires_in = t.load(&key).await?.expires_in;
+        within(&format!("expires_in, counted from the end of the lease, {how:?}"), expires_in, t.tick * 100)?;
+    }
+    Ok(())
 }
 
 async fn abandon_again_changes_nothing(t: &Bench) -> Checked {

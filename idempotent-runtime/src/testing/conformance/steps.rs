@@ -1,9 +1,11 @@
 //! Steps: written by the owner, kept in order, given to the next attempt.
 
-use super::bench::{Bench, Checked, LEASE, LONG, begun, done, fail, running, same, tokens, within};
+use super::bench::{
+    Bench, Checked, LEASE, LONG, begun, completed, done, fail, running, same, tokens, within,
+};
 use super::checks;
 use crate::key::RecordKey;
-use crate::store::{Lease, OwnerToken, PutStep, Step};
+use crate::store::{Lease, OwnerToken, PutStep, Settled, Step};
 
 checks!("steps":
     begun_then_done,
@@ -14,6 +16,8 @@ checks!("steps":
     next_attempt_may_finish_them,
     step_renews_the_lease,
     step_works_after_the_lease,
+    finished_step_renews_too,
+    settled_record_takes_no_step,
     step_is_not_an_effect_mark,
     names_are_told_apart,
 );
@@ -119,6 +123,36 @@ async fn step_works_after_the_lease(t: &Bench) -> Checked {
     t.abandon(&key, a).await?;
     put(t, &key, a, &done("one", b"1")).await?;
     within("lease_left", running("state", &t.load(&key).await?)?.0, LONG)
+}
+
+async fn finished_step_renews_too(t: &Bench) -> Checked {
+    let key = t.key();
+    let [a] = tokens();
+    t.grant(&key, a).await?;
+    put(t, &key, a, &done("one", b"1")).await?;
+    for step in [done("one", b"1"), done("one", b"other"), begun("one")] {
+        t.abandon(&key, a).await?;
+        t.store.put_step(&key, a, &step, LEASE).await?;
+        within("lease_left", running("state", &t.load(&key).await?)?.0, LONG)?;
+    }
+    Ok(())
+}
+
+async fn settled_record_takes_no_step(t: &Bench) -> Checked {
+    let [a] = tokens();
+    for end in [completed(b"result"), Settled::NotRetained, Settled::Unknown] {
+        let key = t.key();
+        t.grant(&key, a).await?;
+        put(t, &key, a, &done("one", b"1")).await?;
+        t.complete(&key, a, &end).await?;
+        let before = t.load(&key).await?;
+        for step in [done("one", b"1"), done("two", b"2"), begun("two")] {
+            let seen = t.store.put_step(&key, a, &step, LEASE).await?;
+            same("put_step after the end", &seen, &PutStep::Lost)?;
+            t.still("the record", &before).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn step_is_not_an_effect_mark(t: &Bench) -> Checked {

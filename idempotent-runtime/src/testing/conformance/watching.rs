@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::bench::{Bench, Checked, LEASE, LONG, completed, fail, tokens};
 use super::checks;
 use crate::key::RecordKey;
-use crate::store::{OwnerToken, Release, Resolution, Settled};
+use crate::store::{OwnerToken, Release, Reserve, Resolution, Settled};
 
 checks!("watching":
     completion_wakes,
@@ -16,6 +16,8 @@ checks!("watching":
     end_of_lease_by_renew_wakes,
     resolution_wakes,
     forgetting_wakes,
+    unused_release_wakes,
+    exhaustion_wakes,
     every_waiter_is_woken,
     dropped_waiter_disturbs_nobody,
 );
@@ -83,6 +85,26 @@ async fn forgetting_wakes(t: &Bench) -> Checked {
     t.grant(&key, a).await?;
     t.abandon(&key, a).await?;
     woken(t, &key, async { Ok(t.store.forget(&key, a).await.map(drop)?) }).await
+}
+
+async fn unused_release_wakes(t: &Bench) -> Checked {
+    wakes(t, |key, a| async move { Ok(t.store.release(&key, a, Release::Unused).await.map(drop)?) }).await?;
+    let key = t.key();
+    let [a, b] = tokens();
+    t.grant(&key, a).await?;
+    t.abandon(&key, a).await?;
+    t.grant(&key, b).await?;
+    woken(t, &key, async { Ok(t.store.release(&key, b, Release::Unused).await.map(drop)?) }).await
+}
+
+/// Nobody will come back for a record whose last attempt is used up.
+async fn exhaustion_wakes(t: &Bench) -> Checked {
+    let key = t.key();
+    let [a, b] = tokens();
+    t.grant(&key, a).await?;
+    t.abandon(&key, a).await?;
+    let last = Reserve { max_attempts: 1, ..t.request(&key, b) };
+    woken(t, &key, async { Ok(t.store.reserve(last).await.map(drop)?) }).await
 }
 
 async fn every_waiter_is_woken(t: &Bench) -> Checked {

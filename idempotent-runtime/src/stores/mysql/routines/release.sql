@@ -12,8 +12,8 @@ ELSE
     IF (__how = 0 AND __done = '') OR (__how = 1 AND __attempt <= 1 AND __steps IS NULL) THEN
         DELETE FROM {table} WHERE {key} = __key;
     ELSEIF __how = 0 THEN
-        UPDATE {table} SET {steps} = __done, {effects_begun} = 0, {lease_until} = LEAST(__until, __now)
-            WHERE {key} = __key;
+        UPDATE {table} SET {steps} = __done, {effects_begun} = 0, {lease_until} = LEAST(__until, __now),
+            {expires_at} = LEAST(__until, __now) + (__expires - __until) WHERE {key} = __key;
     ELSEIF __how = 1 THEN
         UPDATE {table} SET {owner} = REPEAT(CHAR(0), 16), {attempt} = GREATEST(__attempt, 1) - 1,
             {lease_until} = LEAST(__until, __now), {expires_at} = LEAST(__until, __now) + (__expires - __until)

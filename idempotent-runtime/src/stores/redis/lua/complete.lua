@@ -13,11 +13,13 @@ local times, rest = sub(v, 64, 127), ARGV[4]
 if sub(times, 1, 16) == '0000000000000000' then
   local span = tonumber(sub(v, 96, 111)) + tonumber(sub(v, 112, 127))
   local expiry = redis.pcall('PEXPIRETIME', key)
-  if type(expiry) ~= 'number' then
-    local time = redis.call('TIME')
-    expiry = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', key)
+  local left = math.max(math.ceil(span / 1000), 2)
+  -- Not allowed; or somebody has made the key one that never expires, and then now is the best that can be said.
+  if type(expiry) ~= 'number' or expiry < 0 then
+    local time, ttl = redis.call('TIME'), redis.call('PTTL', key)
+    expiry = time[1] * 1000 + math.floor(time[2] / 1000) + (ttl < 0 and left or ttl)
   end
-  local granted = (expiry - math.max(math.ceil(span / 1000), 2)) * 1000
+  local granted = (expiry - left) * 1000
   times = string.format('%016d%016d', granted, granted) .. sub(v, 96, 127)
 end
 if ARGV[2] == 'u' then rest = sub(v, 131 + op) end

@@ -4,8 +4,12 @@ if state ~= 'r' or owner ~= ARGV[1] then return 0 end
 if ARGV[2] == 'forget' then
   reopen()
   if state == 't' then return 1 end
-  lease = math.min(lease, now)
-  keep()
+  if lease <= now then
+    keep()
+  else
+    lease = now
+    put(unknown)
+  end
   return 1
 end
 if ARGV[2] == 'unused' and attempt <= 1 and rest == '' then
