@@ -5,6 +5,8 @@
 //! what must hold. Each of the [`Protections`] can be left out, and then the checker has to find the harm: that shows that
 //! it would notice.
 //!
+//! [`transactions`] is a machine of its own: calls in transactions of their callers'.
+//!
 //! `record` is the store's part and `protocol` the callers'. The tests compare the former with the store in memory, so that
 //! model and code do not drift apart.
 
@@ -12,6 +14,7 @@ mod promises;
 mod protocol;
 mod record;
 mod setting;
+pub mod transactions;
 
 pub use promises::{Broken, History, Promise};
 pub use protocol::{Action, Phase as WorkerPhase, Protocol, Repair, State, Witness, Worker};
