@@ -312,7 +312,7 @@ fn borrowed(tokens: TokenStream, of_static: Static) -> Option<Span> {
 }
 
 /// `` no argument named `ordr`; did you mean `order`? the arguments are … ``
-fn no_argument(name: &str, function: &Function) -> String {
+pub(crate) fn no_argument(name: &str, function: &Function) -> String {
     let names = || function.bindings.iter().map(|binding| binding.name.as_str());
     if function.bindings.is_empty() {
         return format!("no argument named `{name}`; the function binds none");

@@ -6,10 +6,10 @@ use syn::spanned::Spanned;
 use syn::{Expr, Type};
 
 use crate::args::Args;
+use crate::checked::no_argument;
 use crate::errors::Errors;
 use crate::expand::{located, of_output};
 use crate::function::Function;
-use crate::suggest;
 
 /// The argument that is a connection.
 pub(crate) struct Connection {
@@ -36,9 +36,7 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         }
     };
     let Some(binding) = function.bindings.iter().find(|binding| binding.name == name) else {
-        let names = || function.bindings.iter().map(|binding| binding.name.as_str());
-        let near = suggest::closest(&name, names()).map(|near| format!("; did you mean `{near}`?"));
-        errors.at(&value.expr, format!("no argument named `{name}`{}", near.unwrap_or_default()));
+        errors.at(&value.expr, no_argument(&name, function));
         return None;
     };
     let exclusive = match &binding.whole {
