@@ -111,7 +111,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let mut arguments = arguments::fingerprinted(args, function, errors);
     if let (Some(connection), None) = (&transaction, &args.fingerprint) {
         // A connection says nothing about what is asked.
-        arguments.retain(|argument| connection.name != argument.name);
+        arguments.retain(|argument| connection.name.unraw() != argument.name);
     }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
     parameters::are_seen(args, function, key.as_ref(), errors);

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Expr, Type};
 
@@ -25,7 +26,7 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
     let name = match (value.string(), value.bare()) {
         (Some(text), _) => text.value(),
         (None, Expr::Path(path)) if path.path.get_ident().is_some() => {
-            path.path.get_ident().map(ToString::to_string).unwrap_or_default()
+            path.path.get_ident().map(|name| name.unraw().to_string()).unwrap_or_default()
         }
         (None, other) => {
             errors.at(
@@ -39,7 +40,7 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         errors.at(&value.expr, no_argument(&name, function));
         return None;
     };
-    let exclusive = match &binding.whole {
+    let exclusive = match binding.whole.as_ref().map(ungrouped) {
         Some(Type::Reference(reference)) if reference.mutability.is_some() => Some(reference),
         _ => None,
     };
@@ -54,6 +55,15 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         return None;
     };
     Some(Connection { name: binding.ident.clone(), place: reference.elem.span() })
+}
+
+/// The type without the groups that `macro_rules!` put around it.
+fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
+    }
 }
 
 /// A transaction is its own lease, ends with its caller, and leaves nothing behind to ask about.
