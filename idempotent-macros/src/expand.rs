@@ -22,8 +22,8 @@ use crate::transaction;
 ///     let call = {
 ///         static SITE: Site = Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64);
 ///         let mut call = prepare(&SITE, current());
-///         key(&mut call, "order.id", &order.id);
-///         argument(&mut call, "order", &order, &[]);
+///         key(&mut call, &order.id, "order.id");
+///         argument(&mut call, &order, "order", &[]);
 ///         call
 ///     };
 ///     let begun = begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await;
@@ -113,7 +113,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             .iter()
             .map(|part| {
                 let (text, value) = (&part.text, &part.value);
-                quote_spanned!(Span::mixed_site()=> #hidden::key(&mut #call, #text, #value);)
+                quote_spanned!(Span::mixed_site()=> #hidden::key(&mut #call, #value, #text);)
             })
             .collect(),
     };
@@ -167,14 +167,14 @@ fn site_value(checked: &Checked, names: &Names) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> #hidden::Site::new(#name)#(#settings)*)
 }
 
-/// `argument(&mut call, "order", &order, &[&["requested_at"]]);`
+/// `argument(&mut call, &order, "order", &[&["requested_at"]]);`
 fn fingerprinted(argument: &Argument, names: &Names) -> TokenStream {
     let Names { hidden, call, .. } = names;
     let Argument { cfgs, name, value, skip } = argument;
     let skip = skip.iter().map(|names| quote!(&[#(#names),*]));
     quote_spanned! {Span::mixed_site()=>
         #(#cfgs)*
-        #hidden::argument(&mut #call, #name, #value, &[#(#skip),*]);
+        #hidden::argument(&mut #call, #value, #name, &[#(#skip),*]);
     }
 }
 

@@ -6,8 +6,8 @@
 //! async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
 //!     static SITE: Site = Site::new(concat!(module_path!(), "::charge")).ttl_ms(86_400_000);
 //!     let mut call = prepare(&SITE, current());              // or `handle(&(self.idempotency))`
-//!     call.key("order.id", &order.id);
-//!     call.argument("order", &order, &[]);
+//!     key(&mut call, &order.id, "order.id");
+//!     argument(&mut call, &order, "order", &[]);
 //!     match begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await {
 //!         Begun::Answer(answer) => answer,
 //!         Begun::Run(running) => run(running, Retry, Box::pin(async move { …the body… })).await,

@@ -29,13 +29,13 @@ where
             );
             ::idempotent_runtime::__v0_1_0::key(
                 &mut __idempotent_call,
-                "self.tenant.id",
                 &__self.tenant.id,
+                "self.tenant.id",
             );
             ::idempotent_runtime::__v0_1_0::argument(
                 &mut __idempotent_call,
-                "order",
                 &order,
+                "order",
                 &[],
             );
             __idempotent_call

@@ -14,24 +14,24 @@ pub async fn charge(
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "self.tenant.id",
             &self.tenant.id,
+            "self.tenant.id",
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "_note",
             &_note,
+            "_note",
             &[],
         );
         let _ = &mut order;

@@ -16,15 +16,15 @@ async fn charge(
         __idempotent_call.key_from_fingerprint();
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         #[cfg(unix)]
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "uid",
             &uid,
+            "uid",
             &[],
         );
         __idempotent_call

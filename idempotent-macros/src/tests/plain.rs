@@ -10,13 +10,13 @@ pub async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeEr
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         __idempotent_call

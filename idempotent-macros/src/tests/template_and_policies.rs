@@ -15,13 +15,13 @@ async fn charge(order: &Order) -> Reply {
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &*order,
+            "order",
             &[&["requested_at"], &["some-name"]],
         );
         __idempotent_call

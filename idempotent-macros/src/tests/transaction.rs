@@ -9,13 +9,13 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         __idempotent_call
