@@ -1,12 +1,13 @@
 //! What the attribute says: every option with its keyword and its value, nothing judged yet.
 
 use proc_macro2::Ident;
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Token};
+use syn::{Expr, ExprLit, Lit, Token};
 
 use crate::errors::Errors;
-use crate::{skip, suggest};
+use crate::{duration, skip, suggest};
 
 /// `keyword = expr`
 pub(crate) struct Value {
@@ -62,7 +63,7 @@ const OPTIONS: [&str; 16] = [
 ];
 
 /// Spellings of other libraries, and what they are called here.
-const GUESSED: [(&str, &str); 17] = [
+const GUESSED: [(&str, &str); 31] = [
     ("id", "key"),
     ("keys", "key"),
     ("idempotency_key", "key"),
@@ -80,6 +81,20 @@ const GUESSED: [(&str, &str); 17] = [
     ("timeout", "lease"),
     ("on_panic", "on_crash"),
     ("krate", "crate"),
+    ("by", "key"),
+    ("time_to_live", "ttl"),
+    ("duration", "ttl"),
+    ("prefix", "name"),
+    ("handle", "store"),
+    ("idempotency", "store"),
+    ("backend", "store"),
+    ("storage", "store"),
+    ("hash", "fingerprint"),
+    ("on_err", "on_error"),
+    ("on_failure", "on_error"),
+    ("spawn", "detached"),
+    ("background", "detached"),
+    ("connection", "transaction"),
 ];
 
 /// Reads all options. A bad one is reported and passed over, so that the next one is read too.
@@ -132,11 +147,11 @@ fn option_begins(input: ParseStream<'_>) -> bool {
 
 impl Args {
     fn option(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        key_has_a_keyword(input)?;
+        self.value_has_a_keyword(input)?;
         let keyword = input.call(Ident::parse_any).map_err(|error| {
             syn::Error::new(error.span(), "expected an option, for example `key = \"order.id\"`")
         })?;
-        match keyword.to_string().as_str() {
+        match keyword.unraw().to_string().as_str() {
             "skip" => {
                 let paths = skips(&keyword, input, errors)?;
                 once(&mut self.skip, Skips { keyword: keyword.clone(), paths }, &keyword, errors);
@@ -152,12 +167,46 @@ impl Args {
                     let expr = value(&keyword, input)?;
                     once(slot, Value { keyword: keyword.clone(), expr }, &keyword, errors);
                 } else {
-                    errors.at(&keyword, unknown(name));
+                    let meant = meant(name);
+                    // What it says may be the key, which is then not missing.
+                    let stands_alone = input.is_empty() || input.peek(Token![,]);
+                    self.unreadable |= meant == Some("key") || (self.key.is_none() && stands_alone);
+                    errors.at(&keyword, unknown(name, meant, stands_alone && self.key.is_none()));
                     unknown_value(input)?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// `#[idempotent("order.id")]` and `#[idempotent(order.id)]`: what is meant is clear, and how it is written is not.
+    fn value_has_a_keyword(&self, input: ParseStream<'_>) -> syn::Result<()> {
+        let names_a_value = input.peek(syn::LitStr) || (input.peek(syn::Ident) && input.peek2(Token![.]));
+        if !names_a_value {
+            return Ok(());
+        }
+        let written = input.fork().parse::<Expr>()?;
+        let corrected = match (&self.key, &written) {
+            (_, Expr::Lit(literal)) if duration_in(literal) => {
+                format!("for how long a result is kept write `ttl = {}`", shown(&written))
+            }
+            (None, _) => format!("for the key write `key = {}`", shown(&written)),
+            (Some(key), _) => match (key.string(), &written) {
+                (Some(first), Expr::Lit(ExprLit { lit: Lit::Str(second), .. })) => {
+                    format!(
+                        "several values of a key are one string, `key = \"{}, {}\"`",
+                        first.value(),
+                        second.value()
+                    )
+                }
+                _ => format!(
+                    "several values of a key stand in parentheses, `key = ({}, {})`",
+                    shown(key.bare()),
+                    shown(&written)
+                ),
+            },
+        };
+        Err(syn::Error::new_spanned(written, format!("expected an option; {corrected}")))
     }
 
     fn slot(&mut self, name: &str) -> Option<&mut Option<Value>> {
@@ -181,19 +230,14 @@ impl Args {
     }
 }
 
-/// `#[idempotent("order.id")]` and `#[idempotent(order.id)]`: what is meant is clear, and how it is written is not.
-fn key_has_a_keyword(input: ParseStream<'_>) -> syn::Result<()> {
-    let names_a_value = input.peek(syn::LitStr) || (input.peek(syn::Ident) && input.peek2(Token![.]));
-    if !names_a_value {
-        return Ok(());
-    }
-    let ahead = input.fork();
-    let written = ahead.parse::<Expr>()?;
-    let text = match &written {
-        Expr::Lit(literal) => quote::quote!(#literal).to_string(),
-        expr => quote::quote!(#expr).to_string().replace(' ', ""),
-    };
-    Err(syn::Error::new_spanned(written, format!("expected an option; for the key write `key = {text}`")))
+fn duration_in(literal: &ExprLit) -> bool {
+    matches!(&literal.lit, Lit::Str(text) if duration::milliseconds(&text.value()).is_ok())
+}
+
+/// The expression, a selector without white space.
+fn shown(expr: &Expr) -> String {
+    let text = expr.to_token_stream().to_string();
+    if matches!(expr, Expr::Lit(_)) { text } else { text.replace(' ', "") }
 }
 
 fn once<T>(slot: &mut Option<T>, value: T, keyword: &Ident, errors: &mut Errors) {
@@ -204,12 +248,21 @@ fn once<T>(slot: &mut Option<T>, value: T, keyword: &Ident, errors: &mut Errors)
     }
 }
 
-fn unknown(name: &str) -> String {
+/// The option that an unknown name was probably meant to be.
+fn meant(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
     let guessed = GUESSED.iter().find(|(guess, _)| *guess == name).map(|(_, option)| *option);
-    if let Some(option) = guessed.or_else(|| suggest::closest(name, OPTIONS)) {
-        return format!("unknown option `{name}`; did you mean `{option}`?");
+    guessed.or_else(|| suggest::closest(&name, OPTIONS))
+}
+
+fn unknown(name: &str, meant: Option<&str>, perhaps_the_key: bool) -> String {
+    match meant {
+        Some(option) => format!("unknown option `{name}`; did you mean `{option}`?"),
+        None if perhaps_the_key => {
+            format!("unknown option `{name}`; if it is the key, write `key = {name}`")
+        }
+        None => format!("unknown option `{name}`; expected one of {}", suggest::list(OPTIONS)),
     }
-    format!("unknown option `{name}`; expected one of {}", suggest::list(OPTIONS))
 }
 
 /// The value of an option that nobody knows, read so that what follows can be.
@@ -239,7 +292,7 @@ fn value(keyword: &Ident, input: ParseStream<'_>) -> syn::Result<Expr> {
         "transaction" => "tx",
         _ => "::my_facade::idempotent_runtime",
     };
-    if !input.peek(Token![=]) {
+    if !input.peek(Token![=]) || input.peek(Token![==]) || input.peek(Token![=>]) {
         let message = format!("expected `=` after `{keyword}`; for example `{keyword} = {example}`");
         // At the end of the input there is no token to point at but the keyword.
         let span = if input.is_empty() { keyword.span() } else { input.span() };

@@ -111,7 +111,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) -> Op
     let mut arguments = arguments::fingerprinted(args, function, errors);
     if let (Some(connection), None) = (&transaction, &args.fingerprint) {
         // A connection says nothing about what is asked.
-        arguments.retain(|argument| connection.name != argument.name);
+        arguments.retain(|argument| connection.name.unraw() != argument.name);
     }
     arguments::key_is_not_empty(args, key.as_ref(), &arguments, errors);
     parameters::are_seen(args, function, key.as_ref(), errors);
@@ -312,7 +312,7 @@ fn borrowed(tokens: TokenStream, of_static: Static) -> Option<Span> {
 }
 
 /// `` no argument named `ordr`; did you mean `order`? the arguments are … ``
-fn no_argument(name: &str, function: &Function) -> String {
+pub(crate) fn no_argument(name: &str, function: &Function) -> String {
     let names = || function.bindings.iter().map(|binding| binding.name.as_str());
     if function.bindings.is_empty() {
         return format!("no argument named `{name}`; the function binds none");

@@ -22,15 +22,15 @@ use crate::transaction;
 ///     let call = {
 ///         static SITE: Site = Site::new(concat!(module_path!(), "::", "charge")).ttl_ms(86400000u64);
 ///         let mut call = prepare(&SITE, current());
-///         key(&mut call, "order.id", &order.id);
-///         argument(&mut call, "order", &order, &[]);
+///         key(&mut call, &order.id, "order.id");
+///         argument(&mut call, &order, "order", &[]);
 ///         call
 ///     };
 ///     let begun = begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await;
 ///     match begun {
 ///         Begun::Answer(answer) => answer,
 ///         Begun::Run(running) => run::<Result<Receipt, ChargeError>, _, _>(running, Retry, Box::pin(async move {
-///             if false { let never: Result<Receipt, ChargeError> = loop {}; return never; }
+///             if false { return pinned::<Result<Receipt, ChargeError>>(); }
 ///             let _ = &order;
 ///             let _ = &gateway;
 ///             { gateway.charge(order).await }
@@ -113,7 +113,7 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
             .iter()
             .map(|part| {
                 let (text, value) = (&part.text, &part.value);
-                quote_spanned!(Span::mixed_site()=> #hidden::key(&mut #call, #text, #value);)
+                quote_spanned!(Span::mixed_site()=> #hidden::key(&mut #call, #value, #text);)
             })
             .collect(),
     };
@@ -122,9 +122,9 @@ fn prepare(checked: &Checked, names: &Names) -> TokenStream {
         .then(|| quote_spanned!(Span::mixed_site()=> #hidden::of_type::<Self>(&mut #call);));
     let arguments = checked.arguments.iter().map(|argument| fingerprinted(argument, names));
     let mutable = mutable(checked);
-    // `_ctx` may be fingerprinted, and the reborrow `&*order` names the type behind the reference in messages.
+    let underscored = used_all_the_same(checked.captured.iter().chain(&checked.rebound));
     quote_spanned! {Span::mixed_site()=>
-        #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+        #underscored
         let #call = {
             static #site: #hidden::Site = #value;
             let mut #call = #hidden::prepare(&#site, #handle);
@@ -167,14 +167,14 @@ fn site_value(checked: &Checked, names: &Names) -> TokenStream {
     quote_spanned!(Span::mixed_site()=> #hidden::Site::new(#name)#(#settings)*)
 }
 
-/// `argument(&mut call, "order", &order, &[&["requested_at"]]);`
+/// `argument(&mut call, &order, "order", &[&["requested_at"]]);`
 fn fingerprinted(argument: &Argument, names: &Names) -> TokenStream {
     let Names { hidden, call, .. } = names;
     let Argument { cfgs, name, value, skip } = argument;
     let skip = skip.iter().map(|names| quote!(&[#(#names),*]));
     quote_spanned! {Span::mixed_site()=>
         #(#cfgs)*
-        #hidden::argument(&mut #call, #name, #value, &[#(#skip),*]);
+        #hidden::argument(&mut #call, #value, #name, &[#(#skip),*]);
     }
 }
 
@@ -185,9 +185,10 @@ fn begin_and_run(body: &Body, checked: &Checked, names: &Names) -> TokenStream {
     let (policy_statement, policy) = on_error(checked, names);
     // One context throughout: the compiler joins no spans of two, and points at the whole attribute instead.
     let policy_reference = located(quote_spanned!(Span::mixed_site()=> &#policy), policy.span());
-    let (pin, owned) = (pinned(checked), owned(checked));
+    let (pin, owned) = (pinned(checked, names), owned(checked));
     let block = wrapped(&body.block, &quote!(#pin #owned));
-    let async_move = quote_spanned!(Span::mixed_site().located_at(body.place)=> async move);
+    // In the user's own context: the compiler names no variable of a block that another crate's macro made.
+    let async_move = quote_spanned!(body.place=> async move);
     if let Some(connection) = &checked.transaction {
         let body = quote!(#async_move #block);
         let parts = transaction::Parts { hidden, call, connection, output, policy: &policy_reference, body };
@@ -241,8 +242,9 @@ fn reconciled(checked: &Checked, names: &Names, policy: &TokenStream) -> Option<
     let asked = called(asked, future.clone(), last(future.clone()));
     let arguments = quote_spanned!(Span::mixed_site()=> #running, #policy, #asked);
     let reconcile = of_output(hidden, "reconcile", output, 2, arguments);
+    let underscored = used_all_the_same(checked.captured.iter().chain(&checked.rebound));
     Some(quote_spanned! {Span::mixed_site()=>
-        #[allow(clippy::used_underscore_binding)]
+        #underscored
         let #begun = match #begun {
             #hidden::Begun::Run(#running) if #running.is_after_another() => {
                 #reconcile.await
@@ -334,15 +336,12 @@ fn last(tokens: TokenStream) -> Span {
 /// Tells the async block its type, so that `?` finds its error and a wrong value is blamed where it stands.
 ///
 /// Located at the declared type: that is where a message says that the type comes from.
-fn pinned(checked: &Checked) -> TokenStream {
+fn pinned(checked: &Checked, names: &Names) -> TokenStream {
     let output = &checked.output;
-    let span = Span::mixed_site().located_at(output.span());
-    let never = Ident::new("__idempotent_never", span);
-    quote_spanned! {span=>
-        #[allow(unreachable_code, clippy::diverging_sub_expression, clippy::empty_loop, clippy::let_unit_value)]
+    let pinned = of_output(&names.hidden, "pinned", output, 0, TokenStream::new());
+    quote_spanned! {Span::mixed_site().located_at(output.span())=>
         if false {
-            let #never: #output = loop {};
-            return #never;
+            return #pinned;
         }
     }
 }
@@ -352,21 +351,41 @@ fn pinned(checked: &Checked) -> TokenStream {
 /// An async block drops its variables first, then what it captured, in the order in which it first names it. So the
 /// arguments are dropped as those of the plain function are, also the ones that the body does not use.
 fn owned(checked: &Checked) -> TokenStream {
-    let captured = checked.captured.iter().map(|Captured { cfgs, ident, .. }| {
+    let captured = checked.captured.iter().map(|name| {
+        let Captured { cfgs, ident, .. } = name;
+        let underscored = used_all_the_same([name]);
         quote_spanned! {Span::mixed_site()=>
-            #[allow(clippy::used_underscore_binding, clippy::let_underscore_untyped)]
+            #underscored
             #(#cfgs)*
             let _ = &#ident;
         }
     });
-    let rebound = checked.rebound.iter().map(|Captured { cfgs, mutability, ident }| {
+    let rebound = checked.rebound.iter().map(|name| {
+        let Captured { cfgs, mutability, ident } = name;
+        let underscored = used_all_the_same([name]);
         quote_spanned! {Span::mixed_site()=>
-            #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
+            #underscored
+            #[allow(clippy::shadow_same)]
             #(#cfgs)*
             let #mutability #ident = #ident;
         }
     });
     quote!(#(#captured)* #(#rebound)*)
+}
+
+/// `#[allow(…)]` for what clippy says of a name such as `_ctx` that is used.
+///
+/// Only where there is such a name: under a `#![forbid(clippy::all)]` every `allow` is a message of its own.
+fn used_all_the_same<'n>(names: impl IntoIterator<Item = &'n Captured>) -> Option<TokenStream> {
+    let is_underscored = |name: &Captured| {
+        let name = name.ident.to_string();
+        name.starts_with('_') && !name.starts_with("__")
+    };
+    names.into_iter().any(is_underscored).then(|| {
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
+        }
+    })
 }
 
 /// Uses the `mut` of the signature, which the body does not: it has a binding of its own, judged by the same lint.

@@ -1,6 +1,7 @@
 //! What is emitted when something is wrong: the item as it is, so that nothing that uses it breaks too.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
 
 use crate::errors::Errors;
 
@@ -10,12 +11,18 @@ use crate::errors::Errors;
 /// ```
 /// Output:
 /// ```text
+/// #[allow(unused_variables)]
 /// async fn charge(order: Order) -> Result<Receipt, Error> { … }
 /// compile_error!("no argument named `ordr` …");
 /// ```
-/// The item comes first, since editors resolve a token at the first place where they find it.
-pub(crate) fn expand(item: TokenStream, errors: Errors) -> TokenStream {
-    let mut output = without_our_attribute(item);
+/// The item comes before the errors, since editors resolve a token at the first place where they find it. An argument that
+/// only the key would use is not reported beside the mistake that hides its use.
+pub(crate) fn expand(item: TokenStream, is_function: bool, errors: Errors) -> TokenStream {
+    let mut output = TokenStream::new();
+    if is_function {
+        output.extend(quote_spanned!(Span::mixed_site()=> #[allow(unused_variables)]));
+    }
+    output.extend(without_our_attribute(item));
     output.extend(errors.into_tokens());
     output
 }

@@ -57,6 +57,11 @@ pub(crate) fn parse_fingerprint(value: &Value, errors: &mut Errors) -> Option<Ve
                 "a template is for `key`; name the values, for example `order.amount, order.currency`";
             report(value, text.span(), Err(message.to_owned()), errors)
         }
+        Some(text) if text.value().trim() == "*" => {
+            let message =
+                "`*` is for `key`; all arguments count where there is no `fingerprint`, so leave it out";
+            report(value, text.span(), Err(message.to_owned()), errors)
+        }
         Some(text) => report(value, text.span(), selectors(&text.value(), text.span()), errors),
         None => expressions(value, errors),
     }
@@ -140,8 +145,17 @@ fn expressions(value: &Value, errors: &mut Errors) -> Option<Vec<Part>> {
         errors.at(expr, constant(expr, value, all.len() > 1));
         varies = false;
     }
-    if all.is_empty() {
+    if all.is_empty() || all.iter().any(|expr| is_empty_block(expr)) {
         errors.at(&value.expr, format!("`{}` names nothing", value.keyword));
+        varies = false;
+    }
+    for (index, expr) in all.iter().enumerate() {
+        let is_same = |earlier: &&Expr| as_selector(earlier) == as_selector(expr);
+        if let Some(text) = as_selector(expr)
+            && all.iter().take(index).any(is_same)
+        {
+            errors.at(expr, format!("`{text}` is named twice"));
+        }
     }
     let part = |expr: &Expr| Part { text: shown(expr), source: Source::Expression(expr.clone()) };
     varies.then(|| all.into_iter().map(part).collect())
@@ -175,6 +189,10 @@ fn is_constant(expr: &Expr) -> bool {
         }),
         _ => false,
     }
+}
+
+fn is_empty_block(expr: &Expr) -> bool {
+    matches!(expr, Expr::Block(block) if block.block.stmts.is_empty())
 }
 
 fn ungrouped(expr: &Expr) -> &Expr {

@@ -49,6 +49,6 @@ fn expand_attribute(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let checked = function.as_ref().and_then(|function| checked::check(&args, function, &mut errors));
     match (function, checked) {
         (Some(function), Some(checked)) if errors.is_empty() => expand::expand(&function, &checked),
-        _ => fallback::expand(item, errors),
+        (function, _) => fallback::expand(item, function.is_some(), errors),
     }
 }

@@ -26,7 +26,9 @@ impl Selector {
         let mut words = text.split('.').map(str::trim);
         let first = words.next().unwrap_or_default();
         let root = match first {
-            "" if text.trim().is_empty() => return Err("expected an argument name".into()),
+            "" if text.trim().is_empty() => {
+                return Err("expected an argument name, for example `order.id`".into());
+            }
             "" => return Err(format!("expected an argument name before `{}`", text.trim())),
             "self" => first.to_owned(),
             _ => identifier(first).ok_or_else(|| refused(first))?.unraw().to_string(),
@@ -87,6 +89,12 @@ impl Segment {
 }
 
 fn refused(word: &str) -> String {
+    let mut words = word.split_whitespace();
+    if let (Some(first), Some(second), true) =
+        (words.next(), words.next(), word.split_whitespace().all(is_name))
+    {
+        return format!("expected `.` or `,` between `{first}` and `{second}`");
+    }
     if word.contains(['(', '[', '&', '?', ':', '<', '|', ' ']) {
         return format!(
             "`{word}` is more than a field or a method without arguments; write the expression without quotes"
@@ -103,6 +111,11 @@ fn identifier(word: &str) -> Option<Ident> {
     }
     let raw = || syn::parse_str(&format!("r#{word}"));
     syn::parse_str::<Ident>(word).or_else(|_| raw()).ok()
+}
+
+/// Not for a keyword: `order.id as u64` is an expression.
+fn is_name(word: &str) -> bool {
+    syn::parse_str::<Ident>(word).is_ok()
 }
 
 fn at(name: &Ident, span: Span) -> Ident {
@@ -143,7 +156,8 @@ mod tests {
             ("order.id(x)", "without quotes"),
             ("order.lines[0]", "without quotes"),
             ("&order", "without quotes"),
-            ("order id", "without quotes"),
+            ("order id", "between `order` and `id`"),
+            ("order.id as u32", "without quotes"),
             ("order-id", "not a field name"),
             ("9", "not a field name"),
             ("order.self", "not a field name"),

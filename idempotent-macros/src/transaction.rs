@@ -2,14 +2,15 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Expr, Type};
 
 use crate::args::Args;
+use crate::checked::no_argument;
 use crate::errors::Errors;
 use crate::expand::{located, of_output};
 use crate::function::Function;
-use crate::suggest;
 
 /// The argument that is a connection.
 pub(crate) struct Connection {
@@ -25,7 +26,7 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
     let name = match (value.string(), value.bare()) {
         (Some(text), _) => text.value(),
         (None, Expr::Path(path)) if path.path.get_ident().is_some() => {
-            path.path.get_ident().map(ToString::to_string).unwrap_or_default()
+            path.path.get_ident().map(|name| name.unraw().to_string()).unwrap_or_default()
         }
         (None, other) => {
             errors.at(
@@ -36,12 +37,10 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         }
     };
     let Some(binding) = function.bindings.iter().find(|binding| binding.name == name) else {
-        let names = || function.bindings.iter().map(|binding| binding.name.as_str());
-        let near = suggest::closest(&name, names()).map(|near| format!("; did you mean `{near}`?"));
-        errors.at(&value.expr, format!("no argument named `{name}`{}", near.unwrap_or_default()));
+        errors.at(&value.expr, no_argument(&name, function));
         return None;
     };
-    let exclusive = match &binding.whole {
+    let exclusive = match binding.whole.as_ref().map(ungrouped) {
         Some(Type::Reference(reference)) if reference.mutability.is_some() => Some(reference),
         _ => None,
     };
@@ -56,6 +55,15 @@ pub(crate) fn argument(args: &Args, function: &Function, errors: &mut Errors) ->
         return None;
     };
     Some(Connection { name: binding.ident.clone(), place: reference.elem.span() })
+}
+
+/// The type without the groups that `macro_rules!` put around it.
+fn ungrouped(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(paren) => ungrouped(&paren.elem),
+        ty => ty,
+    }
 }
 
 /// A transaction is its own lease, ends with its caller, and leaves nothing behind to ask about.

@@ -42,13 +42,16 @@ pub trait KeyPart: Serialize {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + ?Sized> KeyPart for T {}
 
-/// [`Prepared::argument`].
-pub fn argument<T: Argument + ?Sized>(call: &mut Prepared, name: &'static str, value: &T, skip: Skip) {
+/// [`Prepared::argument`]. As in [`key`], the value comes before its name.
+pub fn argument<T: Argument + ?Sized>(call: &mut Prepared, value: &T, name: &'static str, skip: Skip) {
     call.argument(name, value, skip);
 }
 
 /// [`Prepared::key`].
-pub fn key<T: KeyPart + ?Sized>(call: &mut Prepared, selector: &'static str, value: &T) {
+///
+/// The value comes before its text. An editor that completes in it compares two expansions, one with a name typed in, and finds
+/// the value in both only where nothing before it has changed.
+pub fn key<T: KeyPart + ?Sized>(call: &mut Prepared, value: &T, selector: &'static str) {
     call.key(selector, value);
 }
 

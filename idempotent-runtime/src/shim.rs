@@ -6,8 +6,8 @@
 //! async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
 //!     static SITE: Site = Site::new(concat!(module_path!(), "::charge")).ttl_ms(86_400_000);
 //!     let mut call = prepare(&SITE, current());              // or `handle(&(self.idempotency))`
-//!     call.key("order.id", &order.id);
-//!     call.argument("order", &order, &[]);
+//!     key(&mut call, &order.id, "order.id");
+//!     argument(&mut call, &order, "order", &[]);
 //!     match begin::<Result<Receipt, ChargeError>, _>(call, &Retry).await {
 //!         Begun::Answer(answer) => answer,
 //!         Begun::Run(running) => run(running, Retry, Box::pin(async move { …the body… })).await,
@@ -209,6 +209,11 @@ impl<T, E> Fallible for Result<T, E> {
     fn from_result(result: Self) -> Self {
         result
     }
+}
+
+/// Stands where it is never called, to tell a body what its value is.
+pub fn pinned<R>() -> R {
+    std::process::abort()
 }
 
 /// Says of which type the method is: nothing else in the call does.

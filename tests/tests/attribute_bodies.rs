@@ -2,12 +2,13 @@
 
 #![allow(clippy::large_stack_arrays, reason = "large arguments are what is tested")]
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use idempotent_runtime::{Idempotency, Outcome, idempotent, with_outcome};
+use idempotent_runtime::{Error, Idempotency, Outcome, idempotent, with_outcome};
 use tests::{ChargeError, Order, Runs, on_memory, only_record, records};
 
 /// Leaves by `return`, by `?`, from inside a loop, or by its end.
@@ -203,4 +204,32 @@ fn a_body_that_is_not_send_runs_where_it_is() {
     let (idempotency, _) = on_memory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     assert_eq!(runtime.block_on(idempotency.within(local(7))), Ok(7));
+}
+
+#[idempotent(key = "id", skip(runs))]
+async fn rate(runs: &Runs, id: u32) -> Result<f64, Error> {
+    runs.count();
+    Ok(f64::NAN / f64::from(id))
+}
+
+#[idempotent(key = "id", skip(runs))]
+async fn pairs(runs: &Runs, id: u32) -> Result<BTreeMap<(u32, u32), u32>, Error> {
+    runs.count();
+    Ok(BTreeMap::from([((id, id), id)]))
+}
+
+/// JSON has no number that is none, and no pair as a key: what cannot be written, or not be read, never runs again.
+#[tokio::test]
+async fn a_result_that_does_not_survive_json_is_an_error_to_duplicates_and_never_a_second_run() {
+    let (idempotency, _) = on_memory();
+    let runs = Runs::default();
+    assert!(idempotency.within(rate(&runs, 1)).await.is_ok_and(f64::is_nan));
+    let duplicate = idempotency.within(rate(&runs, 1)).await;
+    assert_eq!(duplicate.map_err(|error| error.code()), Err("unreadable"));
+    assert_eq!(runs.total(), 1);
+
+    assert_eq!(idempotency.within(pairs(&runs, 1)).await.map(|pairs| pairs.len()).ok(), Some(1));
+    let duplicate = idempotency.within(pairs(&runs, 1)).await;
+    assert_eq!(duplicate.map_err(|error| error.code()), Err("result-not-retained"));
+    assert_eq!(runs.total(), 2);
 }

@@ -1,6 +1,6 @@
 //! Options whose value stands for itself.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Lit};
@@ -157,7 +157,8 @@ pub(super) fn reconcile(args: &Args, function: &Function, errors: &mut Errors) -
 
 /// Both say what follows a crash.
 fn reconcile_or_on_crash(args: &Args, errors: &mut Errors) {
-    if let (Some(_), Some(on_crash)) = (&args.reconcile, &args.on_crash) {
+    // Beside `transaction` each of the two is already one too many.
+    if let (Some(_), Some(on_crash), None) = (&args.reconcile, &args.on_crash, &args.transaction) {
         errors.at(
             &on_crash.keyword,
             "`on_crash` and `reconcile` exclude each other; `reconcile` already says what follows a crash",
@@ -199,8 +200,17 @@ pub(super) fn borrow(expr: &Expr) -> TokenStream {
     // In the user's own context, so that a message about the whole points at what the user wrote.
     let ampersand = syn::Token![&](expr.span());
     let attrs = Vec::new();
-    syn::ExprReference { attrs, and_token: ampersand, mutability: None, expr: Box::new(expr.clone()) }
-        .into_token_stream()
+    let reference =
+        syn::ExprReference { attrs, and_token: ampersand, mutability: None, expr: Box::new(expr.clone()) };
+    let mut tokens: Vec<TokenTree> = reference.into_token_stream().into_iter().collect();
+    if let [_, TokenTree::Group(added)] = tokens.as_mut_slice()
+        && added.delimiter() == Delimiter::Parenthesis
+        && !matches!(expr, Expr::Paren(_) | Expr::Tuple(_))
+    {
+        // Located at the attribute, they would make all of it the place of the expression in them.
+        added.set_span(expr.span());
+    }
+    tokens.into_iter().collect()
 }
 
 /// In a boxed body the receiver has another name; this gives it to an expression of the attribute.

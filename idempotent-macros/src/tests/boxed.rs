@@ -19,7 +19,6 @@ where
             let __arg1 = __arg1;
             __arg1
         };
-        #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
         let __idempotent_call = {
             static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
                 "charge",
@@ -30,13 +29,13 @@ where
             );
             ::idempotent_runtime::__v0_1_0::key(
                 &mut __idempotent_call,
-                "self.tenant.id",
                 &__self.tenant.id,
+                "self.tenant.id",
             );
             ::idempotent_runtime::__v0_1_0::argument(
                 &mut __idempotent_call,
-                "order",
                 &order,
+                "order",
                 &[],
             );
             __idempotent_call
@@ -59,25 +58,10 @@ where
                         __idempotent_running,
                         ::idempotent_runtime::__v0_1_0::Retry,
                         ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                            #[allow(
-                                unreachable_code,
-                                clippy::diverging_sub_expression,
-                                clippy::empty_loop,
-                                clippy::let_unit_value
-                            )]
                             if false {
-                                let __idempotent_never: Reply = loop {};
-                                return __idempotent_never;
+                                return ::idempotent_runtime::__v0_1_0::pinned::<Reply>();
                             }
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &order;
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &__self;
                             {
                                 let __ret: Reply = { __self.gateway.charge(order).await };

@@ -3,7 +3,7 @@ pub async fn charge(
     mut order: Order,
     _note: String,
 ) -> Result<Receipt, ChargeError> {
-    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
+    #[allow(clippy::used_underscore_binding, clippy::no_effect_underscore_binding)]
     let __idempotent_call = {
         static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
             "charge",
@@ -14,24 +14,24 @@ pub async fn charge(
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "self.tenant.id",
             &self.tenant.id,
+            "self.tenant.id",
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "_note",
             &_note,
+            "_note",
             &[],
         );
         let _ = &mut order;
@@ -59,30 +59,19 @@ pub async fn charge(
                     __idempotent_running,
                     __idempotent_policy,
                     ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                        #[allow(
-                            unreachable_code,
-                            clippy::diverging_sub_expression,
-                            clippy::empty_loop,
-                            clippy::let_unit_value
-                        )]
                         if false {
-                            let __idempotent_never: Result<Receipt, ChargeError> = loop {};
-                            return __idempotent_never;
+                            return ::idempotent_runtime::__v0_1_0::pinned::<
+                                Result<Receipt, ChargeError>,
+                            >();
                         }
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
                         let _ = &self;
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::no_effect_underscore_binding
-                        )]
+                        #[allow(clippy::shadow_same)]
                         let mut order = order;
                         #[allow(
                             clippy::used_underscore_binding,
                             clippy::no_effect_underscore_binding
                         )]
+                        #[allow(clippy::shadow_same)]
                         let _note = _note;
                         {
                             order.amount += 1;

@@ -4,7 +4,6 @@ async fn charge(
     #[cfg(unix)]
     uid: u32,
 ) -> Reply {
-    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
     let __idempotent_call = {
         static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
                 ::core::concat!(::core::module_path!(), "::", "charge"),
@@ -17,15 +16,15 @@ async fn charge(
         __idempotent_call.key_from_fingerprint();
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         #[cfg(unix)]
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "uid",
             &uid,
+            "uid",
             &[],
         );
         __idempotent_call
@@ -52,31 +51,12 @@ async fn charge(
                         _,
                     >(
                         ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                            #[allow(
-                                unreachable_code,
-                                clippy::diverging_sub_expression,
-                                clippy::empty_loop,
-                                clippy::let_unit_value
-                            )]
                             if false {
-                                let __idempotent_never: Reply = loop {};
-                                return __idempotent_never;
+                                return ::idempotent_runtime::__v0_1_0::pinned::<Reply>();
                             }
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             #[cfg(unix)]
                             let _ = &uid;
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &order;
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &pool;
                             { pool.charge(order).await }
                         }),

@@ -1,5 +1,4 @@
 async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError> {
-    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
     let __idempotent_call = {
         static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
                 ::core::concat!(::core::module_path!(), "::", "charge"),
@@ -11,13 +10,13 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         __idempotent_call
@@ -27,7 +26,6 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
         _,
     >(__idempotent_call, &::idempotent_runtime::__v0_1_0::Retry)
         .await;
-    #[allow(clippy::used_underscore_binding)]
     let __idempotent_begun = match __idempotent_begun {
         ::idempotent_runtime::__v0_1_0::Begun::Run(
             __idempotent_running,
@@ -61,25 +59,12 @@ async fn charge(gateway: &Gateway, order: Order) -> Result<Receipt, ChargeError>
                     __idempotent_running,
                     ::idempotent_runtime::__v0_1_0::Retry,
                     ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                        #[allow(
-                            unreachable_code,
-                            clippy::diverging_sub_expression,
-                            clippy::empty_loop,
-                            clippy::let_unit_value
-                        )]
                         if false {
-                            let __idempotent_never: Result<Receipt, ChargeError> = loop {};
-                            return __idempotent_never;
+                            return ::idempotent_runtime::__v0_1_0::pinned::<
+                                Result<Receipt, ChargeError>,
+                            >();
                         }
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
                         let _ = &order;
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
                         let _ = &gateway;
                         { gateway.charge(order).await }
                     }),

@@ -1,5 +1,4 @@
 async fn charge(order: &Order) -> Reply {
-    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
     let __idempotent_call = {
         static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
                 ::core::concat!(::core::module_path!(), "::", "charge"),
@@ -16,13 +15,13 @@ async fn charge(order: &Order) -> Reply {
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &*order,
+            "order",
             &[&["requested_at"], &["some-name"]],
         );
         __idempotent_call
@@ -48,20 +47,9 @@ async fn charge(order: &Order) -> Reply {
                     __idempotent_running,
                     __idempotent_policy,
                     ::idempotent_runtime::__v0_1_0::Boxed::pin(async move {
-                        #[allow(
-                            unreachable_code,
-                            clippy::diverging_sub_expression,
-                            clippy::empty_loop,
-                            clippy::let_unit_value
-                        )]
                         if false {
-                            let __idempotent_never: Reply = loop {};
-                            return __idempotent_never;
+                            return ::idempotent_runtime::__v0_1_0::pinned::<Reply>();
                         }
-                        #[allow(
-                            clippy::used_underscore_binding,
-                            clippy::let_underscore_untyped
-                        )]
                         let _ = &order;
                         { Ok(pay(order).await?) }
                     }),

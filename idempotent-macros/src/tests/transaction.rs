@@ -1,5 +1,4 @@
 async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
-    #[allow(clippy::used_underscore_binding, clippy::borrow_deref_ref)]
     let __idempotent_call = {
         static __IDEMPOTENT_SITE: ::idempotent_runtime::__v0_1_0::Site = ::idempotent_runtime::__v0_1_0::Site::new(
             ::core::concat!(::core::module_path!(), "::", "charge"),
@@ -10,13 +9,13 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
         );
         ::idempotent_runtime::__v0_1_0::key(
             &mut __idempotent_call,
-            "order.id",
             &order.id,
+            "order.id",
         );
         ::idempotent_runtime::__v0_1_0::argument(
             &mut __idempotent_call,
-            "order",
             &order,
+            "order",
             &[],
         );
         __idempotent_call
@@ -46,25 +45,10 @@ async fn charge(tx: &mut Transaction<'_, Postgres>, order: Order) -> Reply {
                 ::idempotent_runtime::__v0_1_0::run_in(
                         &__idempotent_running,
                         async move {
-                            #[allow(
-                                unreachable_code,
-                                clippy::diverging_sub_expression,
-                                clippy::empty_loop,
-                                clippy::let_unit_value
-                            )]
                             if false {
-                                let __idempotent_never: Reply = loop {};
-                                return __idempotent_never;
+                                return ::idempotent_runtime::__v0_1_0::pinned::<Reply>();
                             }
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &order;
-                            #[allow(
-                                clippy::used_underscore_binding,
-                                clippy::let_underscore_untyped
-                            )]
                             let _ = &tx;
                             { pay(tx, order).await }
                         },

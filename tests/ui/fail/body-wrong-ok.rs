@@ -5,7 +5,7 @@ use ui_tests::*;
 #[idempotent(key = "order.id")]
 async fn charge(order: Order) -> Result<u64, Failure> {
     drop(order);
-    Ok(())
+    Ok::<(), Failure>(())
 }
 
 fn main() {}

@@ -35,6 +35,7 @@ pub mod diverging;
 pub mod documented;
 pub mod durations;
 pub mod fingerprint;
+pub mod forbidden_lints;
 pub mod generics;
 pub mod glob_shadows_macros;
 pub mod higher_ranked;

@@ -82,6 +82,7 @@ fn is_the_compilers(message: &str) -> bool {
         "documentation comments cannot",
         "implementation of `Deserialize` is not general enough",
         "future cannot be sent between threads safely",
+        "trivial numeric cast",
         "aborting due to",
     ]
     .iter()

@@ -65,6 +65,13 @@ pub async fn cached_above(id: u32) -> Result<String, Failure> {
     Ok(id.to_string())
 }
 
+#[idempotent(key = "id", name = "anyhow")]
+pub async fn any_error(id: u32) -> anyhow::Result<u64> {
+    anyhow::ensure!(id > 0, "no such order");
+    let amount: u64 = "250".parse()?;
+    Ok(amount)
+}
+
 #[async_trait::async_trait]
 pub trait Charges {
     async fn charge(&self, id: u32) -> Reply;
@@ -117,6 +124,8 @@ mod tests {
                     assert_eq!(super::instrument_below(1).await.unwrap(), "1");
                     assert_eq!(super::cached_above(1).await.unwrap(), "1");
                     assert_eq!(Pool.charge(1).await.unwrap(), "1");
+                    assert_eq!(super::any_error(1).await.unwrap(), 250);
+                    assert_eq!(super::any_error(0).await.unwrap_err().to_string(), "no such order");
                 }
             })
             .await;

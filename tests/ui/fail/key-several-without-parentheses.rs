@@ -1,0 +1,10 @@
+//! Several values without parentheses.
+
+use ui_tests::*;
+
+#[idempotent(key = order.tenant.id, order.id)]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(order.amount)
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A comparison.
+
+use ui_tests::*;
+
+#[idempotent(key == "order.id")]
+async fn charge(order: Order) -> Result<u64, Failure> {
+    Ok(order.amount)
+}
+
+fn main() {}
