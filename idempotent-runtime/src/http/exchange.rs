@@ -279,18 +279,24 @@ fn read(replay: &Replay) -> Result<StoredResponse, Error> {
 
 /// Whether a request takes this encoding. Only what it names, because nobody names what it cannot read.
 fn accepts(request: &http::HeaderMap, encoding: &HeaderValue) -> bool {
-    let named = |encoding: &str| {
-        request
-            .get_all(ACCEPT_ENCODING)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .any(|offer| {
-                let mut parts = offer.split(';').map(str::trim);
-                let name = parts.next().unwrap_or_default();
-                let refused = parts.any(|weight| matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-                !refused && (name == "*" || name.eq_ignore_ascii_case(encoding))
-            })
+    encoding.to_str().is_ok_and(|encodings| encodings.split(',').all(|one| takes(request, one.trim())))
+}
+
+/// Whether it takes one coding. What is said of that one comes before what `*` says of all (RFC 9110, section 12.5.3).
+fn takes(request: &http::HeaderMap, coding: &str) -> bool {
+    let said_of = |wanted: &str| {
+        let values = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).find_map(|offer| {
+            let mut parts = offer.split(';').map(str::trim);
+            let is_it = parts.next().unwrap_or_default().eq_ignore_ascii_case(wanted);
+            is_it.then(|| !parts.any(is_zero))
+        })
     };
-    encoding.to_str().is_ok_and(|encodings| encodings.split(',').map(str::trim).all(named))
+    coding.eq_ignore_ascii_case("identity") || said_of(coding).or_else(|| said_of("*")).unwrap_or(false)
+}
+
+/// Whether a parameter is a weight of zero.
+fn is_zero(parameter: &str) -> bool {
+    let weight = parameter.strip_prefix(['q', 'Q']).and_then(|rest| rest.trim_start().strip_prefix('='));
+    weight.is_some_and(|weight| weight.trim().parse::<f32>() == Ok(0.0))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::header::{CONTENT_TYPE, UPGRADE};
-use http::{Method, Request};
+use http::{HeaderValue, Method, Request};
 use tower_layer::Layer;
 
 use super::config::{Config, IdempotencyLayerBuilder};
@@ -51,7 +51,7 @@ impl IdempotencyLayer {
         PublishedPolicy::of(&self.config)
     }
 
-    /// How many protected handlers are at work.
+    /// How many protected requests are being answered: those whose handlers are at work, and duplicates that wait for one.
     pub fn in_flight(&self) -> usize {
         self.config.most_in_flight.saturating_sub(self.config.in_flight.available_permits())
     }
@@ -115,9 +115,17 @@ impl Config {
 /// outcome is in its trailers.
 fn is_no_exchange<B>(request: &Request<B>) -> bool {
     request.method() == Method::CONNECT
-        || request.headers().contains_key(UPGRADE)
+        || request.headers().get_all(UPGRADE).iter().any(names_websocket)
         || request
             .headers()
             .get(CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Not every `Upgrade`: many clients offer `h2c` with all that they send, and are answered as if they had not.
+fn names_websocket(protocols: &HeaderValue) -> bool {
+    protocols
+        .as_bytes()
+        .split(|byte| *byte == b',')
+        .any(|one| one.trim_ascii().eq_ignore_ascii_case(b"websocket"))
 }

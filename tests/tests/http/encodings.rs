@@ -79,9 +79,16 @@ async fn a_stored_encoding_is_for_those_who_take_it() {
         server.post("/").header("idempotency-key", "a").header("accept-encoding", accept)
     };
     request("br").send().await.unwrap();
-    for (accept, takes) in
-        [("gzip, br", true), ("*", true), ("BR;q=0.5", true), ("gzip", false), ("br;q=0", false)]
-    {
+    for (accept, takes) in [
+        ("gzip, br", true),
+        ("*", true),
+        ("BR;q=0.5", true),
+        ("*;q=0, br", true),
+        ("gzip", false),
+        ("br;q=0", false),
+        ("*, br;Q=0.0", false),
+        ("*;q=0", false),
+    ] {
         let retry = request(accept).send().await.unwrap();
         assert_eq!(retry.headers().contains_key("content-encoding"), takes, "{accept}");
         assert_eq!(retry.headers().contains_key("idempotent-replay"), !takes, "{accept}");

@@ -73,6 +73,21 @@ async fn a_request_for_another_protocol_is_let_through() {
     assert_eq!(shop.handled(), 4);
 }
 
+/// As Java's client does with everything that it sends without TLS.
+#[tokio::test]
+async fn a_client_that_offers_http_2_is_protected_as_any_other() {
+    let shop = Shop::default();
+    let server = Server::shop(&shop).await;
+    for replayed in [false, true] {
+        let offer = server.post("/orders").header("idempotency-key", "a").header("upgrade", "h2c");
+        let offer = offer
+            .header("connection", "Upgrade, HTTP2-Settings")
+            .header("http2-settings", "AAMAAABkAAQAAP__");
+        assert_eq!(seen(offer).await.1, replayed);
+    }
+    assert_eq!(shop.handled(), 1);
+}
+
 #[tokio::test]
 async fn what_no_route_takes_gives_its_key_back() {
     let shop = Shop::default();

@@ -1,7 +1,7 @@
 //! MariaDB, with the statements for it and with those for MySQL.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use idempotent_runtime::stores::MySqlStore;
@@ -11,16 +11,21 @@ use sqlx::{Executor, MySql, MySqlConnection, MySqlPool};
 use tests::Order;
 use tests::servers::mariadb::MariaDb;
 
-use self::common::{charge, charge_on, post, postings};
+use self::common::{charge_on, post, postings};
 use crate::failure::Failure;
 
 #[path = "common.rs"]
 mod common;
+#[path = "on_a_server.rs"]
+mod on_a_server;
+#[path = "random.rs"]
+mod random;
 
 pub(crate) type Db = MySql;
 pub(crate) type Connection = MySqlConnection;
 pub(crate) type Pool = MySqlPool;
 
+pub(crate) const SELECT: &str = "SELECT cents FROM postings WHERE id = ?";
 pub(crate) const INSERT: &str = "INSERT INTO postings VALUES (?, ?)";
 
 /// The first is the server's own.
@@ -70,36 +75,9 @@ pub(crate) async fn other_database() -> MySqlPool {
     MySqlPool::connect(&new_database()).await.unwrap()
 }
 
-#[tokio::test]
-async fn a_call_under_read_committed_follows_one_that_is_at_work_under_a_lease() {
-    let Shop { idempotency, pool, .. } = &shop("READ COMMITTED").await;
-    let (started, wait_for_start) = tokio::sync::oneshot::channel();
-    let leased = tokio::spawn({
-        let call = idempotency.operation("charge").key("o-1");
-        async move {
-            call.run(|_| async move {
-                started.send(()).unwrap();
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                Ok::<u64, Failure>(1)
-            })
-            .await
-        }
-    });
-    wait_for_start.await.unwrap();
-    let mut tx = pool.begin().await.unwrap();
-    let call = idempotency.operation("charge").key("o-1");
-    assert_eq!(call.run_in(&mut tx, async |_, _| Ok::<u64, Failure>(2)).await, Ok(1));
-    assert_eq!(leased.await.unwrap(), Ok(1));
-}
-
-#[tokio::test]
-async fn the_first_call_of_all_finds_its_table() {
-    let pool = MySqlPool::connect(&new_database()).await.unwrap();
-    let idempotency = Idempotency::new(MySqlStore::new(pool.clone()));
-    let mut tx = pool.begin().await.unwrap();
-    let call = idempotency.operation("charge").key("o-1");
-    assert_eq!(call.run_in(&mut tx, async |_, _| Ok::<u64, Failure>(1)).await, Ok(1));
-    tx.commit().await.unwrap();
+/// A store that has not looked at its database.
+pub(crate) fn unopened_store(pool: MySqlPool) -> MySqlStore {
+    MySqlStore::new(pool)
 }
 
 #[tokio::test]
@@ -194,35 +172,6 @@ async fn a_statement_that_commits_by_itself_has_ended_the_transaction() {
     });
     assert_eq!(answer.await, Failure::code("transaction"));
     assert!(tests::only_record(store).await.state.is_abandoned());
-}
-
-#[tokio::test]
-async fn two_keys_in_opposite_order_are_a_deadlock_that_the_whole_survives() {
-    let Shop { idempotency, pool, .. } = &shop(LEVELS[0]).await;
-    let both = Arc::new(tokio::sync::Barrier::new(2));
-    let calls = [["a", "b"], ["b", "a"]].map(|keys| {
-        let (idempotency, pool, both) = (idempotency.clone(), pool.clone(), Arc::clone(&both));
-        tokio::spawn(async move {
-            let mut met = false;
-            idempotency
-                .transaction(&pool, move |tx| {
-                    let first = !std::mem::replace(&mut met, true);
-                    let both = Arc::clone(&both);
-                    Box::pin(async move {
-                        charge(tx, Order::new(keys[0], 1)).await?;
-                        if first {
-                            both.wait().await;
-                        }
-                        charge(tx, Order::new(keys[1], 1)).await
-                    })
-                })
-                .await
-        })
-    });
-    for call in calls {
-        assert_eq!(call.await.unwrap(), Ok(1));
-    }
-    assert_eq!(postings(pool).await, 2);
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! PostgreSQL.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use idempotent_runtime::stores::PostgresStore;
@@ -10,16 +9,21 @@ use sqlx::{Acquire, Executor, PgConnection, PgPool, Postgres};
 use tests::Order;
 use tests::servers::postgres::shared;
 
-use self::common::{charge, charge_on, postings};
+use self::common::{charge_on, postings};
 use crate::failure::Failure;
 
 #[path = "common.rs"]
 mod common;
+#[path = "on_a_server.rs"]
+mod on_a_server;
+#[path = "random.rs"]
+mod random;
 
 pub(crate) type Db = Postgres;
 pub(crate) type Connection = PgConnection;
 pub(crate) type Pool = PgPool;
 
+pub(crate) const SELECT: &str = "SELECT cents FROM postings WHERE id = $1";
 pub(crate) const INSERT: &str = "INSERT INTO postings VALUES ($1, $2)";
 
 /// The first is the server's own.
@@ -54,37 +58,9 @@ pub(crate) async fn other_database() -> PgPool {
     PgPool::connect(&shared().database()).await.unwrap()
 }
 
-#[tokio::test]
-async fn a_call_follows_one_that_is_at_work_under_a_lease() {
-    let Shop { idempotency, pool, .. } = &shop(LEVELS[0]).await;
-    let (started, wait_for_start) = tokio::sync::oneshot::channel();
-    let leased = tokio::spawn({
-        let idempotency = idempotency.clone();
-        async move {
-            let call = idempotency.operation("charge").key("o-1");
-            call.run(|_| async move {
-                started.send(()).unwrap();
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                Ok::<u64, Failure>(1)
-            })
-            .await
-        }
-    });
-    wait_for_start.await.unwrap();
-    let mut tx = pool.begin().await.unwrap();
-    let call = idempotency.operation("charge").key("o-1");
-    assert_eq!(call.run_in(&mut tx, async |_, _| Ok::<u64, Failure>(2)).await, Ok(1));
-    assert_eq!(leased.await.unwrap(), Ok(1));
-}
-
-#[tokio::test]
-async fn the_first_call_of_all_finds_its_table() {
-    let pool = PgPoolOptions::new().connect(&shared().database()).await.unwrap();
-    let idempotency = Idempotency::new(PostgresStore::new(pool.clone()));
-    let mut tx = pool.begin().await.unwrap();
-    let call = idempotency.operation("charge").key("o-1");
-    assert_eq!(call.run_in(&mut tx, async |_, _| Ok::<u64, Failure>(1)).await, Ok(1));
-    tx.commit().await.unwrap();
+/// A store that has not looked at its database.
+pub(crate) fn unopened_store(pool: PgPool) -> PostgresStore {
+    PostgresStore::new(pool)
 }
 
 #[tokio::test]
@@ -106,35 +82,6 @@ async fn under_repeatable_read_a_waiting_duplicate_is_told_to_try_another_transa
         let refused = Err(Failure::Idempotency("store-unavailable, retryable".into()));
         assert_eq!(duplicate.await.unwrap(), refused, "{level}");
     }
-}
-
-#[tokio::test]
-async fn two_keys_in_opposite_order_are_a_deadlock_that_the_whole_survives() {
-    let Shop { idempotency, pool, .. } = &shop(LEVELS[0]).await;
-    let both = Arc::new(tokio::sync::Barrier::new(2));
-    let calls = [["a", "b"], ["b", "a"]].map(|keys| {
-        let (idempotency, pool, both) = (idempotency.clone(), pool.clone(), Arc::clone(&both));
-        tokio::spawn(async move {
-            let mut met = false;
-            idempotency
-                .transaction(&pool, move |tx| {
-                    let first = !std::mem::replace(&mut met, true);
-                    let both = Arc::clone(&both);
-                    Box::pin(async move {
-                        charge(tx, Order::new(keys[0], 1)).await?;
-                        if first {
-                            both.wait().await;
-                        }
-                        charge(tx, Order::new(keys[1], 1)).await
-                    })
-                })
-                .await
-        })
-    });
-    for call in calls {
-        assert_eq!(call.await.unwrap(), Ok(1));
-    }
-    assert_eq!(postings(pool).await, 2);
 }
 
 #[tokio::test]

@@ -14,11 +14,14 @@ use crate::failure::Failure;
 
 #[path = "common.rs"]
 mod common;
+#[path = "random.rs"]
+mod random;
 
 pub(crate) type Db = Sqlite;
 pub(crate) type Connection = SqliteConnection;
 pub(crate) type Pool = SqlitePool;
 
+pub(crate) const SELECT: &str = "SELECT cents FROM postings WHERE id = ?";
 pub(crate) const INSERT: &str = "INSERT INTO postings VALUES (?, ?)";
 
 /// It has no other.
