@@ -12,20 +12,20 @@ pub fn store_url(data: &[u8]) {
     unknown(text);
 }
 
-/// With no store compiled in, every URL is one that cannot be opened, and is not shown.
+/// With no store compiled in, every URL is one that cannot be opened. What stands before the colon is shown, or nobody would
+/// know what was wrong; of the rest nothing is.
 fn unknown(text: &str) {
+    let Some((scheme, _)) = text.split_once(':') else { return };
+    assert_eq!(refused(text), refused(&format!("{scheme}:")));
+}
+
+fn refused(url: &str) -> String {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    let mut opening = std::pin::pin!(idempotent_runtime::stores::open(text));
+    let mut opening = std::pin::pin!(idempotent_runtime::stores::open(url));
     let std::task::Poll::Ready(opened) = opening.as_mut().poll(&mut context) else {
         panic!("there is nothing to wait for");
     };
-    let shown = opened.expect_err("there is no store").to_string();
-    // What stands before the colon is shown, or nobody would know what was wrong.
-    let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-    assert!(
-        rest.len() < 12 || rest.starts_with(' ') || scheme.contains(rest) || !shown.contains(rest),
-        "{shown}"
-    );
+    opened.expect_err("there is no store").to_string()
 }
 
 /// A URL of Redis. An error does not show it, because it may hold a password.
